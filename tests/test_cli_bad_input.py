@@ -308,7 +308,7 @@ def test_nothing_is_trusted_where_nobody_can_be_asked() -> None:
     done = karenina("trust", file)
 
     assert done.code == 2
-    assert "nothing was trusted: there is no terminal to confirm at" in done.err
+    assert "nothing was trusted: there is no terminal for confirmation" in done.err
     assert f"karenina trust {file} --yes" in done.err
     assert json.loads(karenina("trust", file, "--json").out)["code"][0]["trusted"] is False
 

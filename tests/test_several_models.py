@@ -72,9 +72,7 @@ def test_results_with_the_name_recorded_are_to_be_written_again() -> None:
     karenina(*run, "-o", "old.results.jsonl")
     rename("old.results.jsonl", "good", "recorded")
     karenina(*run, "--recordings", "poor.jsonl", "-o", "new.results.jsonl")
-    cure = (
-        "old.results.jsonl has recordings under the name 'recorded', which are now named by their file: write it again"
-    )
+    cure = "has recordings under the name 'recorded', which are now named after their file: write it again"
 
     done = karenina("compare", "old.results.jsonl", "new.results.jsonl", "--fail-on-regression", "100")
     assert (done.code, "B (good), C (poor) are compared with A (recorded), which is another model" in done.err) == (

@@ -74,7 +74,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "half a character in a question": (
         "b.jsonl",
         f'{{"question": "{HALF}"}}',
-        "line 1: question: a text contains an unpaired surrogate",
+        "line 1: question: a string contains an unpaired surrogate",
     ),
     "half a character in an id": ("b.jsonl", f'{{"question": "a", "id": "{HALF}"}}', "line 1: id: a text contains"),
     "half a character in a key": (
@@ -96,7 +96,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "half a character in YAML": (
         "b.yaml",
         BENCHMARK.replace("Which gene is it?", f'"{HALF}"'),
-        "line 5: a text contains an unpaired surrogate",
+        "line 5: a string contains an unpaired surrogate",
     ),
     "no character in YAML": (
         "b.yaml",
@@ -146,7 +146,7 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
         "replicate_count: a whole number",
     ),
     "a long number in JSON": ("c.json", f'{{"replicate_count": {NINES}}}', "more than 4300 digits"),
-    "half a character in YAML": ("c.yaml", f'run_name: "{HALF}"\n', "line 1: a text contains an unpaired surrogate"),
+    "half a character in YAML": ("c.yaml", f'run_name: "{HALF}"\n', "line 1: a string contains an unpaired surrogate"),
     "half a character in JSON": ("c.json", f'{{"run_name": "{HALF}"}}', "run_name: a text contains half"),
     "half a character in a name": ("c.json", f'{{"{HALF}": 1}}', "a key contains an unpaired surrogate"),
     "a tag": ("c.yaml", "a: !!python/object/apply:os.system [id]\n", "line 1: the tag"),
@@ -176,11 +176,20 @@ def make_exchange(response: Any) -> dict[str, Any]:
 RECORDINGS: dict[str, tuple[Any, str]] = {
     "tool_calls: true": (make_message(tool_calls=True), "the field 'tool_calls' is bool, not a list"),
     "tool_calls: 5": (make_message(tool_calls=5), "the field 'tool_calls' is int, not a list"),
-    "a list as tool_call_id": (make_message(role="tool", tool_call_id=["a"]), "the field 'tool_call_id' is list, not text"),
+    "a list as tool_call_id": (
+        make_message(role="tool", tool_call_id=["a"]),
+        "the field 'tool_call_id' is list, not text",
+    ),
     "a list as name": (make_message(role="tool", name=["a"]), "the field 'name' is list, not text"),
     "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "the field 'parts' is int, not a list"),
-    "parts: true": ({"trace": {"contents": [{"role": "model", "parts": True}]}}, "the field 'parts' is bool, not a list"),
-    "parts of instructions": ({"trace": {"contents": [], "systemInstruction": {"parts": 5}}}, "the field 'parts' is int"),
+    "parts: true": (
+        {"trace": {"contents": [{"role": "model", "parts": True}]}},
+        "the field 'parts' is bool, not a list",
+    ),
+    "parts of instructions": (
+        {"trace": {"contents": [], "systemInstruction": {"parts": 5}}},
+        "the field 'parts' is int",
+    ),
     "parts of a result": (
         {"trace": {"contents": [{"role": "user", "parts": [{"functionResponse": {"name": "x", "parts": 5}}]}]}},
         "the field 'parts' is int, not a list",
@@ -206,7 +215,7 @@ def test_a_bad_recording_is_an_error_of_its_line(attack: str) -> None:
 def test_half_a_character_in_a_recorded_id_is_refused() -> None:
     file = write_file(Path("r.jsonl"), f'{{"id": "{HALF}", "answer": "BCL2"}}\n')
 
-    here("run", write_benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1", "half of a character")
+    here("run", write_benchmark(Path()), "--recordings", file).assert_refused("r.jsonl, line 1", "unpaired surrogate")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_trust_for_a_run_ends_when_the_content_changes(victim: User, server: Rec
     victim.write("code.yaml", with_code(hostile))
     done = victim.karenina("resume", journal)
 
-    assert "--trust-all of the run does not apply" in done.stderr
+    assert "The run's --trust-all does not apply" in done.stderr
     assert not hostile.exists()
 
 

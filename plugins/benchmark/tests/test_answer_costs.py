@@ -11,7 +11,7 @@ from karenina_benchmark.tables.declare_answers import declare_answers
 
 
 def count_calls(answers: int, type: str | None) -> int:
-    """Return the number of calls that declaring so many answers takes."""
+    """Return the number of function calls needed to declare this many answers."""
     cells = [Cell(f"{number} kg", f"How heavy is {number}?") for number in range(answers)]
     calls = 0
 

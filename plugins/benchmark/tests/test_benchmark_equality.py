@@ -1,4 +1,4 @@
-"""Two benchmarks are equal when a file would hold the same for both."""
+"""Two benchmarks are equal if their files would be equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is no benchmark is refused whole, with file, place, problem and cure."""
+"""A file that is not a benchmark is rejected as a whole, with file, place, problem and cure."""
 
 import json
 from pathlib import Path
@@ -43,12 +43,12 @@ JSON_CASES = [
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
     (checkpoint(name=7), "the benchmark", "'name' must be text"),
-    (checkpoint({}), "question 1", "no `item`"),
+    (checkpoint({}), "question 1", "the `item` with a Question object is missing"),
     (checkpoint(item(), 5), "question 2", "DataFeedItem"),
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
     (checkpoint(item("a"), item(" ")), "question 2", "question: the text must contain a visible character"),
     (checkpoint({**item("a"), "@id": "x"}, {**item("b"), "@id": "x"}), "question 2 (x)", "question 1 has the same id"),
-    (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be one object"),
+    (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be a single object"),
     (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),
     (checkpoint(rating=[{"description": "d"}]), "rating 1", "a rating is not a Rating object with a name"),
     (checkpoint(additionalProperty="x"), "the benchmark", "additionalProperty must be a list"),
@@ -171,7 +171,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path):
 
 
 def test_a_lone_surrogate_cannot_be_saved(tmp_path):
-    with pytest.raises(BenchmarkFileError, match="half of a character"):
+    with pytest.raises(BenchmarkFileError, match="unpaired surrogate"):
         Benchmark.create("b", description="half \ud800").save(tmp_path / "b.jsonld")
 
 

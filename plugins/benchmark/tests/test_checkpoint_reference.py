@@ -1,4 +1,4 @@
-"""Checkpoints of the reference project, and what else is in a file, are read and kept."""
+"""Checkpoints of the reference project are read, and their other content is kept."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Saving and loading give the same benchmark back, in both forms."""
+"""Saving and loading returns the same benchmark, in both formats."""
 
 import json
 from pathlib import Path

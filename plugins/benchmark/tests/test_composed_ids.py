@@ -1,4 +1,4 @@
-"""Ids that look the same, with composed or with separate accents, are one id."""
+"""Ids that look the same, with composed or with separate accents, are treated as one id."""
 
 from __future__ import annotations
 

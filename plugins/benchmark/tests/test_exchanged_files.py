@@ -1,4 +1,4 @@
-"""Attacks: whoever can write a benchmark's folder exchanges a file of rows after it was checked."""
+"""Attacks: someone with write access to a benchmark's folder replaces a file of rows after it was checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = {
 
 
 def given(folder: Path, name: str) -> Path:
-    """Write a benchmark with rows, and a secret outside of its folder in a file of the same name."""
+    """Write a benchmark with rows, and a secret in a file with the same name outside of the folder."""
     for place, word in ((folder / "given/more", "harmless"), (folder / "secret", "SECRET-4711")):
         place.mkdir(parents=True)
         (place / name).write_text(ROWS[name].replace("WORD", word))

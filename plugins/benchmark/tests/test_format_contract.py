@@ -1,4 +1,4 @@
-"""The contract of file formats, for the built-in ones."""
+"""The contract of file formats, checked for the built-in ones."""
 
 from __future__ import annotations
 

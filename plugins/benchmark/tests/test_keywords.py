@@ -1,4 +1,4 @@
-"""Keywords that a file writes as one text, in each format."""
+"""Keywords that a file contains as a single string, in each format."""
 
 from __future__ import annotations
 

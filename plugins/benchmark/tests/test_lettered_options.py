@@ -1,4 +1,4 @@
-"""The options of questions are read from cells, and the right one is found."""
+"""The options of questions are read from cells, and the right options are found."""
 
 from __future__ import annotations
 

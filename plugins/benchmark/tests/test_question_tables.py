@@ -1,4 +1,4 @@
-"""Tables of other tools as benchmarks: their questions, contexts, options and right answers."""
+"""Tables from other tools as benchmarks: their questions, contexts, options and right answers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_places_of_options_that_are_not_clear_are_refused(tmp_path: Path) -> Non
 def test_a_right_answer_that_is_no_option_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,tin\n")
     assert truths(Benchmark.load(file)) == [{"answer": "tin"}]
-    assert "the right answer is none of the options, and compared as text, in line 2" in caplog.text
+    assert "the right answer is none of the options, and is compared as text, in line 2" in caplog.text
 
 
 def test_one_question_with_several_contexts_is_several_questions(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_one_question_with_several_contexts_is_several_questions(tmp_path: Path)
     )
     benchmark = Benchmark.load(file)
     assert texts(benchmark) == ["Yes you may.\n\nMay I sell it?", "Never.\n\nMay I sell it?"]
-    assert "'text' is joined before each question" in benchmark.load_notes
+    assert "'text' is prepended to each question" in benchmark.load_notes
 
 
 CONTEXTS = {
@@ -145,7 +145,7 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
 
     image = [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]
     (tmp_path / "b.json").write_text(json.dumps([{"input": image, "target": 2}]), "utf-8")
-    with pytest.raises(BenchmarkFileError, match="it contains a part of the type 'image', not only texts"):
+    with pytest.raises(BenchmarkFileError, match="the value contains a part of type 'image', not only text"):
         Benchmark.load(tmp_path / "b.json")
 
 
@@ -159,7 +159,7 @@ def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")
-    assert "in rows with fewer cells than the header, the last cells are taken as empty: line 3" in caplog.text
+    assert "in rows with fewer cells than the header, the last cells are treated as empty: line 3" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -393,9 +393,11 @@ def test_a_workbook_with_the_name_of_a_csv_is_named(tmp_path: Path) -> None:
     book.active.append(["question", "answer"])
     book.save(tmp_path / "a.xlsx")
     (tmp_path / "a.xlsx").rename(tmp_path / "a.csv")
-    with pytest.raises(BenchmarkFileError, match=r"it is an Excel workbook; rename it so that its name ends in \.xlsx"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"the file is an Excel workbook; rename it so that its name ends in \.xlsx"
+    ):
         Benchmark.load(tmp_path / "a.csv")
-    with pytest.raises(BenchmarkFileError, match="it is not an Excel workbook, but perhaps a CSV file"):
+    with pytest.raises(BenchmarkFileError, match="the file is not an Excel workbook, but perhaps a CSV file"):
         Benchmark.load(written(tmp_path, "b.xlsx", "question,answer\nLiquid?,mercury\n"))
 
 

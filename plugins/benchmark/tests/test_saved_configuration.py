@@ -1,4 +1,4 @@
-"""Configurations that are saved: without secrets, and never with a mask in their place."""
+"""Saved configurations contain no secrets, and no mask in place of a secret."""
 
 from __future__ import annotations
 

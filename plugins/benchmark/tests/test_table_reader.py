@@ -102,7 +102,7 @@ WRONG = {
         ('{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
         ("[1]\n", "line 1: the line is not a JSON object"),
     ],
-    "t.xlsx": [("nonsense", "it is not an Excel workbook")],
+    "t.xlsx": [("nonsense", "the file is not an Excel workbook")],
     "t.ods": [("x", "'.ods' are not supported; convert the file to one of .csv")],
     "t.json": [
         ("[{}]", "all rows are empty"),

@@ -1,4 +1,4 @@
-"""Workbooks: which sheet is read, and what a sheet does not show: formulas without values, errors, hidden columns."""
+"""Workbooks: which sheet is read, and hidden problems: formulas without values, errors, and hidden columns."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_other_sheets_with_rows_are_named(two: Path) -> None:
 
     assert len(benchmark) == 1
     (note,) = [note for note in benchmark.load_notes if "sheet" in note]
-    assert note == "only the first sheet of genes.xlsx is read; others have rows too: 'Years' (--sheet NAME)"
+    assert note == "only the first sheet of genes.xlsx is read; other sheets also have rows: 'Years' (--sheet NAME)"
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: bool) -> None:
-    """A sheet of a chart has no rows; that of a chart without data cannot be read by the library."""
+    """A chart sheet has no rows; the library cannot read the sheet of a chart without data."""
     book = openpyxl.Workbook()
     book.active.append(HEAD)
     book.active.append(["Which gene?", "BCL2"])
@@ -90,7 +90,7 @@ def test_outputs_are_read_from_a_named_sheet(tmp_path: Path, caplog: pytest.LogC
 
     with caplog.at_level(logging.WARNING):
         assert [output.id for output in read_outputs(file)] == ["a"]
-    assert "others have rows too: 'New' (--sheet NAME)" in caplog.text
+    assert "other sheets also have rows: 'New' (--sheet NAME)" in caplog.text
     assert [output.id for output in read_outputs(file, {"sheet": "New"})] == ["b"]
 
 
@@ -105,7 +105,7 @@ def test_a_formula_without_a_stored_value_is_named(tmp_path: Path) -> None:
 
 
 def test_formulas_with_values_are_no_warning(tmp_path: Path) -> None:
-    """Spreadsheet programs store the value of a formula in its cell, and of a text its type too."""
+    """Spreadsheet programs store the value of a formula in its cell and, for strings, also its type."""
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["How many?", "=20+3"], ["Who?", '="An"&"n"'], ["And?", "x"]]))
     rewrite(file, ("<f>20+3</f><v></v>", "<f>20+3</f><v>23</v>"), ("<f>20+3</f><v />", "<f>20+3</f><v>23</v>"))
     rewrite(file, ('<c r="B3">', '<c r="B3" t="str">'))
@@ -117,7 +117,7 @@ def test_formulas_with_values_are_no_warning(tmp_path: Path) -> None:
 
 
 def rewrite(file: Path, *pairs: tuple[str, str]) -> None:
-    """Replace texts of the first sheet."""
+    """Replace strings in the first sheet."""
     import zipfile
 
     with zipfile.ZipFile(file) as book:
@@ -174,7 +174,7 @@ def test_the_error_of_a_formula_is_nothing_that_a_question_uses(tmp_path: Path, 
 def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("Cover", [["Made by", "me"]]), ("Set A", [HEAD, ["Who?", "Ben"]]))
 
-    with pytest.raises(BenchmarkFileError, match=r"no rows.*others have rows too: 'Set A' \(--sheet NAME\)"):
+    with pytest.raises(BenchmarkFileError, match=r"no rows.*other sheets also have rows: 'Set A' \(--sheet NAME\)"):
         loaded(file)
 
 

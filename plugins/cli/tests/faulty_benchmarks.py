@@ -1,4 +1,4 @@
-"""Benchmark files with faults: a comment `#! words` marks each line with a fault, and says what its report contains."""
+"""Benchmark files with faults: a comment `#! words` marks each faulty line, and contains words of its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD_FAULTS = {
         "      temperatur: 0  #! did you mean 'temperature'?"
     ),
     "a trait without a type": "rubric:\n  - {name: short}  #! the trait has no `type`",
-    "a trait without a pattern": "rubric:\n  - {type: regex, name: short}  #! it needs 'pattern'",
+    "a trait without a pattern": "rubric:\n  - {type: regex, name: short}  #! 'pattern' is missing",
     "a misspelt field of a trait": (
         "rubric:\n  - {type: regex, name: short, patern: b}  #! patern: there is no such field; did you mean 'pattern'?"
     ),
@@ -86,7 +86,7 @@ QUESTION_FAULTS = {
     ),
     "a truth that a primitive cannot compare": (
         "- question: q15\n  answer:\n"
-        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch needs a whole date"
+        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch needs a complete date"
     ),
     "an unknown primitive": (
         "- question: q16\n  answer:\n"
@@ -170,7 +170,7 @@ QUESTION_FAULTS = {
 
 
 def make_file(head: list[str], questions: list[str]) -> str:
-    """Return a benchmark with these parts, and one question without a fault."""
+    """Return a benchmark with these parts, and one question without faults."""
     parts = [f"  {line}" for question in questions for line in question.split("\n")]
     return "\n".join(["karenina: 1", "name: Genes", *head, "questions:", *parts]) + GOOD
 
@@ -199,7 +199,7 @@ TENFOLD = {
 
 
 def find_marks(text: str) -> list[tuple[int, str]]:
-    """Return the lines with a fault, and the words that its report must contain."""
+    """Return the lines with faults, and the words that their reports must contain."""
     return [
         (number, match[1].strip())
         for number, line in enumerate(text.split("\n"), 1)

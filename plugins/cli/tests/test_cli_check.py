@@ -72,7 +72,7 @@ def test_templates_of_rows_are_checked() -> None:
     faults = reported(write("genes.yaml", make_file([head], [])))
 
     assert [line for line, _ in faults] == [2, 3]
-    assert all("DateMatch needs a whole date" in what for _, what in faults)
+    assert all("DateMatch needs a complete date" in what for _, what in faults)
 
 
 def test_lines_of_json_are_named() -> None:

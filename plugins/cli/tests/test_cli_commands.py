@@ -48,7 +48,7 @@ def _no_plugins() -> Iterator[None]:
 
 @pytest.fixture
 def lazy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[typer.Typer]:
-    """Return an application with lazy commands of the module `greetings`, which is forgotten afterwards."""
+    """Return an application with lazy commands of the module `greetings`, which is unloaded afterwards."""
     (tmp_path / "greetings.py").write_text(COMMANDS_OF_A_PLUGIN, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 

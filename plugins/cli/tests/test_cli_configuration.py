@@ -106,7 +106,7 @@ def test_a_file_of_recordings_is_named_once(again: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["replicate_count=1", "replicate_count=2"], "--set replicate_count is given twice: the last one counts"),
+        (["replicate_count=1", "replicate_count=2"], "--set replicate_count is given twice: the last value is used"),
         (["prices.m.input=1", "prices={}"], "--set prices replaces the earlier --set prices.m.input"),
     ],
 )

@@ -22,7 +22,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """The address of a server that accepts connections and never answers."""
+    """Yield the address of a server that accepts connections and never answers."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
 

@@ -19,7 +19,7 @@ class WithinPercent(Primitive):
     percent: float
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether it is near."""
+        """Return whether the number is near the truth."""
         return extracted == expected
 
 

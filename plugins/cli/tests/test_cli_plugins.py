@@ -1,4 +1,4 @@
-"""`karenina plugins`: adapters, their ports, and what is missing for them."""
+"""`karenina plugins`: adapters, their ports, and their missing requirements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Installed = Callable[[Callable[[], str | None] | None], Plugins]
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    """Install the telegraph as metadata in a folder. The value is its `unavailable`."""
+    """Install the telegraph as metadata in a folder. The returned value becomes its `unavailable`."""
     folder = tmp_path / "telegraph-2.1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Name: telegraph\nVersion: 2.1\n")
@@ -92,7 +92,7 @@ def adapters(plugins: Plugins | None = None) -> dict[str, dict[str, Any]]:
         (None, None),
         (lambda: None, None),
         (lambda: LINE, LINE),
-        (fails, "its availability check failed: LookupError: no wire"),
+        (fails, "the availability check failed: LookupError: no wire"),
     ],
 )
 def test_an_adapter_is_listed_with_tier_ports_and_availability(

@@ -14,7 +14,7 @@ MODEL = {"id": "m", "interface": "scripted", "model_name": "m", "endpoint_api_ke
 
 @pytest.fixture(autouse=True)
 def presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of the presets of a user with none."""
+    """Return the presets folder of a user without presets."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KARENINA_CONFIG_HOME", str(tmp_path / "home"))
     return tmp_path / "home" / "presets"
@@ -68,7 +68,7 @@ def test_a_file_is_used_before_a_preset_of_its_name(tmp_path: Path) -> None:
     done = run_karenina("plan", "-c", "nightly", plugins=make_plugins())
 
     assert "the file nightly in this folder, not the preset" in done.err
-    assert "the file name ending '' is not supported" in done.err
+    assert "the file extension '' is not supported" in done.err
 
 
 @pytest.mark.parametrize(

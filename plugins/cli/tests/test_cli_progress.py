@@ -33,7 +33,7 @@ class Clock:
 
 
 def busy() -> ConcurrencyLimits:
-    """A server with 3 of 8 calls in flight, and 2 that wait for a retry."""
+    """Return the limits of a server with 3 of 8 calls in flight, and 2 that wait for a retry."""
     limits = ConcurrencyLimits(lambda _model: Bounds(8, 8))
     server = limits.limiter(MODEL)
     for _ in range(3):
@@ -43,7 +43,7 @@ def busy() -> ConcurrencyLimits:
 
 
 def shown(*outcomes: Outcome, terminal: bool, total: int = 10, seconds: float = 2.0) -> str:
-    """Return what is printed while items finish with these outcomes, `seconds` apart."""
+    """Return the printed output while items finish with these outcomes, `seconds` apart."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=200, record=True, color_system=None)
     clock = Clock()
     progress = RunProgress(total, limits=busy(), cost=lambda: "$0.12", clock=clock)

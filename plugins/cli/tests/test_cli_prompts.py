@@ -1,4 +1,4 @@
-"""`karenina prompts`, with stages of the test."""
+"""`karenina prompts`, with stages defined by the tests."""
 
 from __future__ import annotations
 

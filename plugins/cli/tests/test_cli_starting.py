@@ -93,7 +93,7 @@ def test_ctrl_c_while_the_interpreter_ends_keeps_the_exit_code(words: tuple[str,
 
 
 def test_an_ignored_ctrl_c_stays_ignored() -> None:
-    """As in a job of a shell's script that runs in the background."""
+    """Shell scripts start background jobs in this way."""
     before = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     code, printed, errors = ended("karenina_cli.app", before=before, words=("--version",))
 

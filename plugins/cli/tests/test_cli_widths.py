@@ -118,7 +118,7 @@ def test_show_finds_an_item_by_number_id_beginning_or_words(results: Path, word:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("which", "'which' names 2 questions: which-gene (Which gene does venetoclax target?), which-year (In which"),
+        ("which", "'which' matches 2 questions: which-gene (Which gene does venetoclax target?), which-year (In which"),
         ("7", "there is no item 7: there are 6"),
         ("which-jear", "there is no result for question 'which-jear'; did you mean 'which-year'?"),
     ],

@@ -23,7 +23,7 @@ _ANSWER = re.compile(r"[Tt]he answer is (\w+)")
 
 
 def _fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any]:
-    """Return what the response says after "the answer is"; for traits, a form as the schema wants it."""
+    """Return the text after "the answer is" in a response; for traits, return a form that fits the schema."""
     if "answer" not in schema["properties"]:
         return cast("Mapping[str, Any]", json.loads(example_for_schema(schema, "So it is.")))
     match = _ANSWER.search("\n".join(message.content for message in messages))

@@ -1,4 +1,4 @@
-"""Any JSON or YAML in the shape of a format gives rows or a `BenchmarkFileError`, and rows questions or problems."""
+"""Any JSON or YAML in the shape of a format becomes rows or an error, and rows become questions or problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCALARS = (
 
 
 def values(*keys: str) -> st.SearchStrategy[Any]:
-    """Return any JSON with these keys in its objects."""
+    """Return a strategy for any JSON with these keys in its objects."""
     names = st.sampled_from([*keys, "name", "other"])
     return st.recursive(
         SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5), max_leaves=12
@@ -41,7 +41,7 @@ def values(*keys: str) -> st.SearchStrategy[Any]:
 
 
 def objects(required: Mapping[str, Any], *optional: str) -> st.SearchStrategy[Any]:
-    """Return objects with required keys and some of the others, with any values."""
+    """Return a strategy for objects with required keys and some of the optional keys, with any values."""
     some = values(*required, *optional)
     return st.fixed_dictionaries(
         {key: some if strategy is None else strategy for key, strategy in required.items()},

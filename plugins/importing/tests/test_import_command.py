@@ -1,4 +1,4 @@
-"""`karenina import`: mappings, rows that cannot be converted, formats that are not clear, and files that are kept."""
+"""`karenina import`: mappings, rows that cannot be converted, ambiguous formats, and existing files."""
 
 from __future__ import annotations
 
@@ -186,9 +186,9 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     problems = {problem["place"]: problem["problem"] for problem in done.json["problems"]}
     assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
     assert problems["line 2"].startswith("the JSON is not valid")
-    assert problems["line 4"].startswith("it has no question (question)")
+    assert problems["line 4"].startswith("the row has no question (question)")
     assert problems["line 5"] == "question: it is an object with the keys a, not text"
-    assert "half of a character" in problems["line 6"]
+    assert "unpaired surrogate" in problems["line 6"]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
         ("question", "is not NAME=PATH"),
         ("answer=texts", "did you mean 'text'?"),
         ("answer=number", "the right answer 'Paris' is not a number"),
-        ("answer=choice", "it has no options; map choices"),
+        ("answer=choice", "the row has no options; map choices to another path"),
         ("answer_pattern=(", "does not compile"),
         ("choice_by=numbers", "letter, text, index, number"),
     ],
@@ -223,7 +223,7 @@ def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
 
     assert done.json["repeats"] == 2
     assert [problem["place"] for problem in done.json["problems"]] == ["line 2"]
-    assert "its question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
+    assert "the question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
 
 
 def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
     done = import_file(write_lines(tmp_path / "a.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "'id' repeats for other questions, so it is not their id" in done.err
+    assert "'id' repeats for different questions, so it is not used as their id" in done.err
     assert len(Benchmark.load("out.yaml")) == 6
 
 
@@ -289,7 +289,7 @@ def test_the_source_is_never_replaced(source: Path) -> None:
 
 
 def pipes() -> ImportFormat:
-    """A format of another plugin, whose files look like samples of OpenAI Evals."""
+    """Return a format of another plugin whose files look like samples of OpenAI Evals."""
     mapping = FieldMapping(paths={"question": ("input",), "raw_answer": ("ideal",)})
     return make_import_format("pipes", "lines of pipes", lambda _head: Fit.YES, read_lines, mapping)
 
@@ -372,7 +372,7 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
     done = import_file(source, "--recordings", "answers.jsonl")
 
     assert done.code == 2
-    assert "it cannot be recorded: entry 1: the role is 'narrator'" in done.err
+    assert "the conversation cannot be recorded: entry 1: the role is 'narrator'" in done.err
 
 
 def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:

@@ -21,7 +21,7 @@ SPLITS = [("main", "test"), ("main", "train"), ("hard", "test")]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The endpoints `/splits` and `/rows` of a dataset with `ROWS`; a dataset `moved` is somewhere else."""
+    """The endpoints `/splits` and `/rows` of a dataset with `ROWS`; a dataset called `moved` is redirected."""
 
     asked: list[tuple[str, str | None]]
     total = len(ROWS)
@@ -113,7 +113,7 @@ def test_a_dataset_with_several_splits_lists_them(address: str) -> None:
     done = import_sums(address, "--split", "test")
 
     assert done.code == 2
-    assert "has several splits: choose one with --subset and --split; there are main/test, hard/test" in done.err
+    assert "has several splits: choose one with --subset and --split; the splits are main/test, hard/test" in done.err
 
 
 def test_an_unknown_dataset_is_an_error_with_a_cure(address: str) -> None:

@@ -106,7 +106,7 @@ def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
     assert done.code == 0, done.err
     assert "2 questions from 3 rows (1 with the question of an earlier row) of an Inspect log or dataset" in done.out
     assert "2 recorded answers" in done.out
-    assert "(id 2, epoch 1): it ended with an error: timed out" in done.err
+    assert "(id 2, epoch 1): the row has an error instead of an answer: timed out" in done.err
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
     assert [(recording["replicate"], recording["model"], recording["response"]) for recording in recorded] == [
         (1, "openai/gpt-x", "The answer is B."),
@@ -194,7 +194,7 @@ def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
     done = import_file(source, *RECORD, "--map", "answer=text")
 
     assert done.code == 0, done.err
-    assert "result 3: it ended with an error: 429 Too Many Requests" in done.err
+    assert "result 3: the row has an error instead of an answer: 429 Too Many Requests" in done.err
     assert "The recordings are from 2 models: openai:a, openai:b" in done.err
     chosen = done.err.partition("--answering '")[2].partition("'")[0].replace("openai:a", "openai:b")
     assert run_imported(tmp_path, "--answering", chosen) == {"q1-the-capital-of": False, "q2-of-peru": True}
@@ -299,7 +299,7 @@ def test_labelled_targets_of_lm_eval_are_lists_in_any_order(tmp_path: Path) -> N
 def test_references_of_a_log_repeat_no_more_than_a_file_may_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few bytes could stand for any number of messages, or of long texts."""
+    """A few bytes could refer to any number of messages, or of long texts."""
     monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "1000000")
     sample = {"id": 1, "epoch": 1, "input": "Which city?", "target": "Rome"}
     message = {"role": "assistant", "content": "x" * 10_000}

@@ -1,4 +1,4 @@
-"""Any JSON, YAML or table as a file of promptfoo or Inspect: a benchmark or an error of the file, never a crash."""
+"""Any JSON, YAML or table as a promptfoo or Inspect file: the result is a benchmark or an error, never a crash."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ FUZZED = settings(suppress_health_check=list(HealthCheck))
 
 
 def read(key: str, path: Path, folder: Path) -> None:
-    """Convert a file, write what was found, and read it again."""
+    """Convert a file, write the result, and read it again."""
     format = BY_KEY[key]
     try:
         format.detect(FileHead(path))

@@ -1,4 +1,4 @@
-"""Tables and JSON of any tool: their columns, options, contexts and encodings, and what is said of them."""
+"""Tables and JSON of any tool: their columns, options, contexts and encodings, and the messages about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def imported(file: str, content: Any, *arguments: str) -> tuple[list[str], list[str | None], str]:
-    """Return the questions and right answers of a file, and what was said."""
+    """Return the questions and right answers of a file, and the messages."""
     path = Path(file)
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     done = import_file(path, *arguments)
@@ -71,7 +71,7 @@ def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
     Path("a.csv").write_text("question,A,B,C,answer\nWhich?,x,,z,C\nWhat?,x,y,z,A\n", "utf-8")
     done = import_file(Path("a.csv"))
     assert done.code == 2
-    assert "line 2: choices: the option B is empty, and a later one is not" in done.err
+    assert "line 2: choices: the option B is empty, but a later one is not" in done.err
 
 
 def test_places_of_options_are_counted_alike_in_all_rows() -> None:
@@ -86,7 +86,7 @@ def test_contexts_keep_questions_apart() -> None:
     questions, answers, err = imported("a.csv", text)
     assert questions == ["Yes you may.\n\nDo.\n\nMay I?", "Never.\n\nMay I?"]
     assert answers == ["Yes", "No"]
-    assert "'text' is joined before each question" in err
+    assert "'text' is prepended to each question" in err
     again, _, _ = imported("a.csv", text, "--map-file", "out.mapping.yaml")
     assert again == questions
 
@@ -109,7 +109,10 @@ def test_rows_in_a_document_are_found_or_asked_for() -> None:
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))
     assert asked.code == 2
-    assert "it has several lists of rows; name the path to the rows: --rows 'dev.*' or --rows 'test.*'" in asked.err
+    assert (
+        "the file contains several lists of rows; name the path to the rows: --rows 'dev.*' or --rows 'test.*'"
+        in asked.err
+    )
     assert imported("b.json", two, "--rows", "test.*")[0] == ["B?"]
 
 
@@ -221,5 +224,5 @@ def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
 
     assert refused.code == 2
     assert "line 4" in refused.err
-    assert "question: it is #REF!, the error value of a formula" in refused.err
+    assert "question: the value is #REF!, the error value of a formula" in refused.err
     assert "2 questions from 3 rows" in partial.out

@@ -1,4 +1,4 @@
-"""Files as each tool writes them, with all of their keys: what is a question, a right answer and a recorded answer."""
+"""Files as each tool writes them, with all of their keys: which are questions, right answers and recorded answers."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_parquet_file_names_its_classes(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_inspect_with_samples_in_folders(tmp_path: Path) -> None:
-    """Logs of version 3 store long texts by their position in files named after the first of them."""
+    """Logs of version 3 store long texts in files that are named after the position of their first text."""
     log = json.loads((FILES / "inspect.json").read_text("utf-8"))
     first, second = log.pop("samples")
     shell = {**first, "input": "attachment://1", "output": {"completion": "attachment://0"}, "message_refs": [[0, 2]]}
@@ -137,7 +137,7 @@ def test_an_archive_of_inspect_with_samples_in_folders(tmp_path: Path) -> None:
 
 
 def _add_zstandard(archive: ZipFile, name: str, value: Any) -> None:
-    """Add a file compressed with Zstandard, which `zipfile` can write from Python 3.14 on only."""
+    """Add a file compressed with Zstandard, which `zipfile` can only write from Python 3.14 on."""
     data = json.dumps(value).encode()
     archive.writestr(name, zstandard.compress(data))
     entry = archive.getinfo(name)

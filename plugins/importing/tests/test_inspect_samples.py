@@ -1,4 +1,4 @@
-"""Samples of Inspect with all their turns, what their scorers compare, and datasets of its tasks."""
+"""Inspect samples with all their turns, the values that their scorers compare, and datasets of Inspect tasks."""
 
 from __future__ import annotations
 

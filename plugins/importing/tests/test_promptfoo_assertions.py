@@ -1,4 +1,4 @@
-"""Each assertion of promptfoo, imported and judged: a right answer passes, and a wrong one fails."""
+"""Each promptfoo assertion, imported and judged: a right answer passes, and a wrong one fails."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_threshold_that_says_nothing_weakens_no_test(threshold: Any) -> None:
 
 
 def test_averages_of_scores_that_are_shares_are_no_number_of_fields() -> None:
-    """At 0.9, one of two in a set and the other field are 0.75 in promptfoo, which fails."""
+    """At a threshold of 0.9, one of two in a set and the other field have a score of 0.75 in promptfoo, which fails."""
     words = [{"type": "contains", "value": word} for word in ("one", "two")]
     half = {"type": "assert-set", "threshold": 0.5, "assert": words}
     similar = {"type": "similar", "value": "one"}

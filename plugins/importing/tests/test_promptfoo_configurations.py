@@ -1,4 +1,4 @@
-"""Configurations of promptfoo, with the files that they name."""
+"""promptfoo configurations, with the files that they name."""
 
 from __future__ import annotations
 
@@ -170,10 +170,10 @@ def test_assertion_templates_are_looked_up() -> None:
         ({"tests": [{"path": "file://make.py:tests", "config": {}}]}, "a program generates the tests"),
         ({"tests": "huggingface://datasets/x/y"}, "import it as hf:"),
         ({"tests": "file://none.csv"}, "there is no file"),
-        ({"tests": "file://../outside.yaml"}, "leads out of the folder"),
-        ({"tests": "file:///etc/passwd"}, "leads out of the folder"),
-        ({"tests": "file://link.csv"}, "leads out of the folder"),
-        ({"tests": [{"vars": {"q": "file://../outside.yaml"}}]}, "leads out of the folder"),
+        ({"tests": "file://../outside.yaml"}, "is outside of the configuration's folder"),
+        ({"tests": "file:///etc/passwd"}, "is outside of the configuration's folder"),
+        ({"tests": "file://link.csv"}, "is outside of the configuration's folder"),
+        ({"tests": [{"vars": {"q": "file://../outside.yaml"}}]}, "is outside of the configuration's folder"),
         ({"tests": [{"vars": {"q": "file://q.py"}}]}, "a program generates the variable 'q'"),
         ({"prompts": ["file://make.py:prompt"]}, "a program generates the prompt"),
         ({"prompts": ["langfuse://own"]}, "write its text in the configuration"),

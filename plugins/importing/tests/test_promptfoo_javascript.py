@@ -1,4 +1,4 @@
-"""Programs of promptfoo that only look for something in the response, imported as rules and judged."""
+"""JavaScript in promptfoo that only searches the response for text, imported as rules and judged."""
 
 from __future__ import annotations
 

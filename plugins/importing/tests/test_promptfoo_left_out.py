@@ -1,4 +1,4 @@
-"""Parts of promptfoo's configurations that are not read are named: keys, columns, conversations and prompts."""
+"""Parts of promptfoo configurations that are not read are listed: keys, columns, conversations and prompts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_prompt_without_a_text_is_refused_with_the_keys_that_are_read() -> Non
     done = import_file("c.json")
 
     assert done.code == 2
-    assert "prompt 1: it has the keys text, but its text must be in one of raw, prompt" in done.err
+    assert "prompt 1: the prompt has the keys text, but its text must be in one of raw, prompt" in done.err
 
 
 TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
@@ -89,8 +89,8 @@ TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
 @pytest.mark.parametrize(
     ("prompt", "variables", "says"),
     [
-        ("{{message}}", {"conversation": TURNS}, "it is a conversation (the turns in conversation)"),
-        ("{{message}}", {"userTurns": TURNS["turns"]}, "it is a conversation (the turns in userTurns)"),
+        ("{{message}}", {"conversation": TURNS}, "the test is a conversation (the turns in conversation)"),
+        ("{{message}}", {"userTurns": TURNS["turns"]}, "the test is a conversation (the turns in userTurns)"),
         ("{% for one in _conversation %}{{one.input}}{% endfor %}{{q}}", {"q": "x"}, "(`_conversation`)"),
     ],
 )
@@ -211,7 +211,7 @@ def test_results_without_a_row_are_empty(results: Any) -> None:
     done = import_file("results.json")
 
     assert done.code == 2
-    assert "its results are empty" in done.err
+    assert "the results are empty" in done.err
 
 
 @pytest.mark.parametrize("name", ["results.json", "results.jsonl", "promptfooconfig.yaml", "tests.csv"])

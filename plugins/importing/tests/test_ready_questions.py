@@ -1,4 +1,4 @@
-"""Rows of formats that know more of a question than its text, its truth and one answer."""
+"""Rows of formats that contain more of a question than its text, its truth and one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results with everything that a page can show, and hostile texts in every place."""
+"""Results with everything that a page can show, and hostile strings in every place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ SURROGATE: Final = "\ud800"
 def rich_results(
     verdicts: Sequence[bool | Outcome | None], *, model: str = "m", evil: str = "", answer: str | None = None
 ) -> list[VerificationResult]:
-    """Return results with fields, excerpts after astral characters, traits, stages and a veto. Each text has `evil`."""
+    """Return results with fields, excerpts after astral characters, traits, stages and a veto.
+
+    Each text contains `evil`.
+    """
     return [
         _with_parts(item, evil, answer or f"{ASTRAL}BCL2 is the target of {item.question_id}. {evil}")
         for item in run(verdicts, model=f"{model}{evil}", judge=f"j{evil}", keywords=("gene", f"all{evil}"))

@@ -67,6 +67,6 @@ def run(verdicts: Iterable[bool | Outcome | None], **facts: Any) -> list[Verific
 
 
 def save(path: Path, results: Iterable[VerificationResult]) -> Path:
-    """Write results in the way a run does."""
+    """Write results in the same way as a run."""
     path.write_text("".join(item.model_dump_json() + "\n" for item in results), "utf-8")
     return path

@@ -1,4 +1,4 @@
-"""The script of the page is built from its sources, and its licences are those of what it contains."""
+"""The script of the page is built from its sources, and the licences of its dependencies are included."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_the_comparison_shows_flips_first(context: BrowserContext, rich: Path) -
 
 
 def measured(seconds: dict[str, float], verdict: bool, model: str) -> list[VerificationResult]:
-    """Return an item for each id that took this time, with a keyword, an extracted number and its truth."""
+    """Return an item for each id that took this long, with a keyword, an extracted number and its truth."""
     items = []
     for id, time in seconds.items():
         item = result(id, verdict, model=model, keywords=[f"k{id}", "all"], extracted={"number": 40 if verdict else 6})

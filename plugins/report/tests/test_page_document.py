@@ -200,7 +200,7 @@ def test_a_journal_of_other_results_is_reported(tmp_path: Path) -> None:
 
 
 class Rewriting:
-    """A plugin that replaces a result file between the two times that it is read."""
+    """A plugin that replaces a result file between the two times when it is read."""
 
     def __init__(self, file: Path, results: Sequence[VerificationResult]) -> None:
         self._file, self._results = file, results
@@ -273,7 +273,7 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
 
 
 def test_a_table_with_rows_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="a row has 1 cells, and the table has 2 columns"):
+    with pytest.raises(ValueError, match="a row has 1 cells, but the table has 2 columns"):
         TableBlock([Column("a"), Column("b")], [["x"]])
     with pytest.raises(ValueError, match="the plot needs the column 'c'"):
         TableBlock([Column("a")], [], plot=IntervalPlot("a", "c", "a", "a"))

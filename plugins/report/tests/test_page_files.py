@@ -1,4 +1,4 @@
-"""Files of items in the page: pictures, texts and links, and nothing in them that runs."""
+"""Files of items in the page: pictures, texts and links, none of which run any code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HTML = b"<!doctype html><script>document.title='run'</script>"
 
 
 def with_files(folder: Path, *files: tuple[str, bytes, str]) -> tuple[Path, VerificationResult]:
-    """Return the results of one item with these files: names, contents and the types that they claim to be."""
+    """Return the results of one item with these files: names, contents and the types that they claim to have."""
     store = FileStore(folder / "r.files", 10**7, 10**9)
     item = result("q", True)
     item.metadata.files = [store.add(name, content, kind, None, "q") for name, content, kind in files]
@@ -81,7 +81,7 @@ def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     printed = report(results)
 
     notes = {str(file["name"]): str(file["note"]) for file in shown(tmp_path)}
-    assert notes["large"].startswith("it is too large for the page; it is ")
+    assert notes["large"].startswith("the file is too large for the page; its path is ")
     assert notes["gone"] == "it is not in the folders beside the results"
     assert notes["changed"] == "its content has changed since the run"
     assert notes["dropped"] == "left out by the run: it has 5,000 MB"

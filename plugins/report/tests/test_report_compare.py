@@ -190,7 +190,7 @@ def declared(tmp_path: Path, tolerance: float = 0.5) -> Benchmark:
 
 
 def numbers(template: str, *found: float | None, model: str = "m") -> list[VerificationResult]:
-    """Return results of `q0` whose number was extracted and compared with 40; None: nothing was extracted."""
+    """Return results of `q0` whose number was extracted and compared with 40; None means that nothing was extracted."""
     results = []
     for at, number in enumerate(found, 1):
         extracted = {"number": number} if number is not None else None

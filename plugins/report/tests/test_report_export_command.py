@@ -190,7 +190,7 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
         (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
-        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
+        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect with the format"),
         (("missing.jsonl",), "missing.jsonl"),
         (("words.csv",), "contains a table but no whole results"),
         (("words.json",), "is not a result file"),
@@ -210,7 +210,7 @@ def test_bad_input_ends_with_2_and_a_cure(results: Path, arguments: Sequence[str
 
 
 class Counting:
-    """A third party's format."""
+    """A third party's export format."""
 
     @hookimpl
     def karenina_exporters(self) -> Sequence[Exporter]:

@@ -1,4 +1,4 @@
-"""JUnit XML and Markdown: what CI servers and people read."""
+"""JUnit XML and Markdown, as CI servers and people read them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from karenina_testing import ScriptedModels, StageRun, run_stage
 def parse(
     judge: Callable[..., Any], response: str, source: str, asked: str, **settings: Any
 ) -> tuple[dict[str, Any], StageRun]:
-    """Return the fields of the template `source` as `judge` filled them from `response`, and the run of the stage."""
+    """Return the fields of the template `source` as `judge` filled them from `response`, and the stage's run."""
     template = load_template(source).for_question("q1")
     artifacts: dict[ArtifactKey[Any], object] = {
         Keys.RAW_ANSWER_CLASS: template.answer_class,

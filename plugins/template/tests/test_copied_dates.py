@@ -1,4 +1,4 @@
-"""Dates of judges: refused if the response has none; those of a small judge are copied as they are written."""
+"""Dates from judges: rejected if the response has none, and copied as written if the judge is small."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def day_of(judge: Judge, response: str = RESPONSE, **settings: Any) -> object:
 
 
 def refusal(judge: Judge, response: str = RESPONSE, *, check_values: bool = True) -> StageRun:
-    """Return the run of the stage, which fails."""
+    """Return the run of the stage, which must fail."""
     template = load_template(TEMPLATE).for_question("q1")
     artifacts = {
         Keys.RAW_ANSWER_CLASS: template.answer_class,

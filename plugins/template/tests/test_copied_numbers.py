@@ -1,4 +1,4 @@
-"""The second look of a small judge at numbers: which the response has, and when the judge chooses among them."""
+"""The second look of a small judge at numbers: which numbers a response has, and when the judge chooses among them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answer(BaseAnswer):
 
 
 class Judge:
-    """A judge that fills `first`, and at a second look the last choice of each field that has some."""
+    """A judge that first replies with `first` and, at a second look, with the last choice of each field."""
 
     def __init__(self, first: Mapping[str, Any], second: Mapping[str, Any] | None = None) -> None:
         self.first, self.second = first, second
@@ -112,7 +112,7 @@ def test_the_choices_of_a_second_look(
 
 @pytest.mark.parametrize("number", ["1e400", "1e300"])
 def test_numbers_that_are_too_large_are_not_misread_ones(number: str) -> None:
-    """A reply may have them: JSON reads 1e400 as infinity."""
+    """A reply may contain such numbers: JSON reads 1e400 as infinity."""
     reply = ParserReply(json.dumps(filled(weight="N")).replace('"N"', number), "json_schema")
 
     values, found = parse(lambda *_args, **_info: reply, "twenty-three", TEMPLATE, "What is known?")
@@ -183,7 +183,7 @@ WORDS = ["12", "9" * 400, ",", ".", "-", " ", "one ", "nineteen ", "oh ", "thous
 
 @given(st.lists(st.sampled_from(WORDS) | st.characters()))
 def test_any_text_can_be_searched_for_numbers(words: list[str]) -> None:
-    """No text is an error, and numbers of several words are among those that are known."""
+    """No text is an error, and numbers of several words are among the known numbers."""
     found = read_numbers("".join(words))
 
     assert found is None or found.known.issuperset(found.of_several_words)

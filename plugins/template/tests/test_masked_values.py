@@ -38,10 +38,10 @@ SENTENCE = "It may well be, after all that one has read, BCL2."
 
 
 class Judge:
-    """A judge that extracts `first`, lists `values`, and chooses among masked ones by the beginning of the text.
+    """A judge that extracts `first`, lists `values`, and chooses among masked values by the beginning of the text.
 
-    A reply is an option, or the log-probability of each. `seen` are the masked texts, `counts` the fewest values of
-    each list that it was asked for.
+    A reply is an option, or the log-probability of each option. `seen` contains the masked texts, `counts` the minimum
+    number of values in each list that it was asked for.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ def test_a_second_look(
     ],
 )
 def test_without_a_rejected_value_another_one_must_lead(rejected: list[str], other: float, expected: str) -> None:
-    """The mean of the extracted value is -2.5: it is X first, and then Y."""
+    """The mean of the extracted value is -2.5: it is first masked as X, and then as Y."""
     first, second = {"X": -2.5, "Y": other, NONE: -6.0}, {"X": other, "Y": -2.5, NONE: -6.0}
     replies = {"It is X, or BCL2": "BCL2", "It is X": first, "It is Y": second}
     judge = Judge({"rejected": rejected, "gene": "TP53"}, replies, ["TP53", "BCL2"])

@@ -30,7 +30,7 @@ modes = st.sampled_from(["relative", "absolute"])
 
 
 def fraction(number: int | float | Decimal) -> Fraction:
-    """The number that a person wrote: of a float its shortest decimal."""
+    """Return the number that a person wrote; for a float, its shortest decimal."""
     return Fraction(Decimal(repr(number)) if isinstance(number, float) else number)
 
 
@@ -124,7 +124,7 @@ def assert_credit(score: float, excess: Fraction, width: Fraction, decay: str) -
     ],
 )
 def test_huge_exponents_are_compared_exactly_at_once(number, truth, tolerance, mode, passes):
-    """Any of them written out would take gigabytes."""
+    """Written out, any of these numbers would fill gigabytes."""
     assert primitives.NumericTolerance(tolerance=tolerance, mode=mode).check(number, truth) is passes
 
 

@@ -318,7 +318,7 @@ def test_a_plugin_may_register_a_primitive():
 
 def test_two_primitives_of_one_name_are_an_error():
     class ExactMatch(Primitive):
-        """Another one."""
+        """Another primitive with the name of a built-in one."""
 
     with pytest.raises(DuplicatePrimitive) as caught:
         register_primitive(ExactMatch)

@@ -91,7 +91,7 @@ UNCLEAR = {
     "cannot be read": [("1990s", "1990")],
     "is the share": [("0.05", "5 %")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
-    "negative by its words": [("a loss of $5 million", "-$5M")],
+    "negative because of its words": [("a loss of $5 million", "-$5M")],
     "not calculated": [("three and a half", "3"), ("3 and a half", "3"), ("half", "0.5"), ("two thirds", "2")],
     "may mean 0": [("none", "0")],
 }

@@ -1,4 +1,4 @@
-"""Primitives for texts, booleans, literals and meanings."""
+"""Primitives for strings, booleans, literals and meanings."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_wrong_truth_is_the_authors_error(primitive, expected):
 
 @pytest.fixture
 def word_overlap():
-    """A provider that needs no model: the share of words in common; it keeps what it was asked."""
+    """Provide a similarity that needs no model, the share of words in common, and record the calls."""
     asked = []
 
     def provider(one, another, model):

@@ -1,4 +1,4 @@
-"""What `remove_punctuation` keeps because it tells values apart, and what it removes."""
+"""Punctuation that `remove_punctuation` keeps because it distinguishes values, and punctuation that it removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges that list rejected values first: which do, and what they are asked."""
+"""Judges that list rejected values first: which judges do so, and what they are asked."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Answer(BaseAnswer):
 def test_a_small_judge_with_a_boolean_field_is_one_warning(
     interface: str, count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Such a judge often fills the field with nothing, which counts as wrong."""
+    """Such a judge often leaves the field empty, which counts as wrong."""
     questions = [
         Question(id=f"q{number}", question=f"Is it? {number}", raw_answer="No", answer_template=source)
         for number, source in enumerate((SOURCE.format(name="gene"), WHETHER, WHETHER, None))

@@ -1,4 +1,4 @@
-"""Constraints that can be the truth: a judge is not shown them, and need not keep to them."""
+"""Constraints that may reveal the truth: they are not shown to a judge, and not applied to its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts of stages and primitives, for those of this distribution."""
+"""The contracts of stages and primitives, checked for those of this distribution."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ NAMES = st.sampled_from(["gene", "title", "default", "reasoning", "properties", 
 
 @st.composite
 def verified(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """An annotation and a declaration, and what of it nobody may see."""
+    """Draw an annotation and a declaration, and the parts of it that must never be shown."""
     token, other, hint = draw(TOKENS), draw(TOKENS), draw(TOKENS)
     weight, number = draw(NUMBERS), draw(NUMBERS)
     annotation, truth, primitive, secrets = draw(
@@ -131,7 +131,7 @@ def test_declared_and_executed_templates_have_the_same_schema(annotations: list[
 
 
 def outcome(source: str) -> str:
-    """The schema that a judge gets, or what keeps the source from being a template."""
+    """Return the schema that a judge gets, or the reason why the source is not a template."""
     try:
         return visible(load_template(source, trust=Trust.all()))
     except TemplateError as error:

@@ -159,7 +159,11 @@ def test_an_answer_may_inherit_from_another():
         (answer(FIELD.replace('ground_truth="BCL2", ', "")), 2, "ground_truth is missing"),
         (answer(FIELD.replace("ExactMatch()", "ExactMatch(), weight=-1")), 2, "weight must be a finite number"),
         (answer(FIELD.replace("ExactMatch()", "ExactMatch(), weight=True")), 2, "weight must be a finite number"),
-        (answer(FIELD.replace("ExactMatch()", "ExactMatch(), extraction_hint=1")), 2, "extraction_hint must be text"),
+        (
+            answer(FIELD.replace("ExactMatch()", "ExactMatch(), extraction_hint=1")),
+            2,
+            "extraction_hint must be a string",
+        ),
         (answer(FIELD.replace("str", "strr")), 2, "unknown annotation 'strr'; did you mean 'str'"),
         (answer(FIELD.replace("str", "'list['")), 2, "is invalid"),
         (answer(FIELD.replace("str", "list[int, str]")), 2, "list takes 1"),

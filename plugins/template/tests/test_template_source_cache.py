@@ -92,7 +92,7 @@ ODD = [
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[str]:
-    """Sources of one layout that differ in some literals, now and then in an odd way."""
+    """Draw sources of one layout that differ in some literals, occasionally in an unusual way."""
     layout = draw(st.sampled_from(LAYOUTS))
     slots = [name for _, name, _, _ in Formatter().parse(layout) if name]
     first = {slot: draw(st.sampled_from(SPELLED[slot[0]][:2])) for slot in slots}

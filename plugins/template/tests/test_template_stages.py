@@ -1,4 +1,4 @@
-"""Stages 1, 7 and 8, each alone."""
+"""Stages 1, 7 and 8, each tested alone."""
 
 from __future__ import annotations
 

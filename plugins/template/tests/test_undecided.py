@@ -1,4 +1,4 @@
-"""Fields that cannot be decided: verdict, scores and reasons of an answer, and what its own `verify` may return."""
+"""Fields that cannot be decided: verdict, scores and reasons, and the results that a class's `verify` may return."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_all_combinations_of_undecided_fields_are_tried() -> None:
 def test_an_undecided_result_of_the_class_itself_does_not_pass() -> None:
     comparison = Comparison(OwnResults(gene="BCL2", day="1 February 2024"))
 
-    assert (comparison.passed(), comparison.why_undecided()) == (None, "field order: it cannot be decided")
+    assert (comparison.passed(), comparison.why_undecided()) == (None, "field order: the result cannot be decided")
 
 
 def test_the_answer_itself_keeps_its_undecided_results() -> None:
@@ -252,7 +252,7 @@ def test_a_verify_that_returns_no_verdict_is_an_error(found: Any) -> None:
 
 
 class NumpyBool:
-    """A truth value that is no `bool`, as those of numpy are."""
+    """A truth value that is not a `bool`, like those of numpy."""
 
     def __init__(self, value: bool) -> None:
         self.value = value

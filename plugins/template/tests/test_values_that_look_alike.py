@@ -83,7 +83,7 @@ DIFFERENT = [
 
 
 def equal_by(rule: str, truth: str, found: str) -> bool:
-    """Return whether a rule takes both texts for equal."""
+    """Return whether a rule treats both strings as equal."""
     match rule:
         case "set":
             return SetContainment().check([found], [truth])

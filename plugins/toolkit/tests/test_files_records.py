@@ -313,7 +313,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     "a key twice": ("t.jsonl", b'{"a": 1, "a": 2}', {}, "line 1: the key 'a' occurs twice, with different values"),
     "deep JSON": ("t.json", b"[" * 100_000, {}, "the JSON cannot be read: maximum recursion depth exceeded"),
     "JSON of 300 levels": ("t.json", b"[" * 300 + b"]" * 300, {}, "nested more than 200 levels deep"),
-    "half a character": ("t.jsonl", b'{"a": "\\ud800"}', {}, "line 1: a text contains an unpaired surrogate"),
+    "half a character": ("t.jsonl", b'{"a": "\\ud800"}', {}, "line 1: a string contains an unpaired surrogate"),
     "a long number": ("t.jsonl", b"[" + b"1" * 5000 + b"]", {}, "line 1: the JSON cannot be read: Exceeds the limit"),
     "an object without rows": ("t.json", b'{"a": 1}', {}, "it is not a list of rows; give a file with a list of rows"),
     "a path to nothing": (
@@ -408,7 +408,7 @@ def test_halves_of_characters_are_read_if_asked(tmp_path: Path) -> None:
     path = write(str(tmp_path), "t.jsonl", b'"\\ud800"')
     assert read(path, surrogates=True) == ["\ud800"]
     assert read_json(path, surrogates=True) == "\ud800"
-    with pytest.raises(FileError, match="half of a character"):
+    with pytest.raises(FileError, match="unpaired surrogate"):
         parse_json('"\\ud800"', path)
 
 

@@ -54,17 +54,17 @@ class Benchmark(BenchmarkContent):
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
-        JSON rows with other keys). A file with an unknown suffix is read as a checkpoint if it begins with a brace,
-        else as YAML.
+        JSON rows with other keys). A file with an unknown suffix is read as a checkpoint if it begins with a brace, and
+        otherwise as YAML.
 
         The columns of a table are found by their names, or mapped by `columns`: `question`, `answer`, `id`, `keywords`,
-        `context` and `choices`. `columns` can also give the path to the `rows` of a JSON document, the `encoding`, and
-        `choice_by`, if they are not detected.
+        `context` and `choices`. `columns` can also specify the path to the `rows` of a JSON document, the `encoding`,
+        and `choice_by`, if they are not detected.
 
         Nothing in the file is executed. `trust` says whether the file may name files outside of its own folder: only if
         the user has trusted it (the default), or always (`"all"`, for your own files).
 
-        A file, and each file that it names, may have up to 100 MB; `max_bytes` or the environment variable
+        A file, and each file that it names, may be up to 100 MB in size; `max_bytes` or the environment variable
         `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
         with a warning, and their errors are in `broken`.
 
@@ -148,7 +148,7 @@ class Benchmark(BenchmarkContent):
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first): the stages in order, and what is left out and why.
+        """Return the plan for a question (by default the first): the stages in order, and those left out, with reasons.
 
         Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
         can be made.
@@ -179,7 +179,7 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark and return one result per question, answering model, judge and replicate.
+        """Run the benchmark, and return a result for each combination of question, model, judge and replicate.
 
         `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
         `question_ids` selects questions. `trust` says which code in the benchmark may run: only the code that the user
@@ -192,8 +192,8 @@ class Benchmark(BenchmarkContent):
         A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, `progress=False` never
         does. `run_verification` also works in a running event loop, as in notebooks.
 
-        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later errors are in the
-        results of the items concerned.
+        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors are recorded in
+        the results of the affected items.
         """
         from karenina_engine.run.execution import run_blocking
 
@@ -317,12 +317,12 @@ def _to_html(benchmark: BenchmarkContent) -> str:
 
 
 def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of facts about a benchmark; a text is empty if the fact does not apply."""
+    """Yield the names and values of facts about a benchmark; a value is empty if the fact does not apply."""
     yield "Description", benchmark.description
     yield "Version", benchmark.version
     yield "Creator", benchmark.creator
     yield "File", str(benchmark.path) if benchmark.path is not None else ""
-    yield "Traits of all", ", ".join(benchmark.global_rubric.names) if benchmark.global_rubric else ""
+    yield "Traits of all questions", ", ".join(benchmark.global_rubric.names) if benchmark.global_rubric else ""
     yield "Traits by concept", ", ".join(benchmark.dynamic_rubric.names) if benchmark.dynamic_rubric else ""
     yield "Cannot be read", quantity(len(benchmark.broken), "question") if benchmark.broken else ""
     yield "Note", benchmark.missing_answers

@@ -53,12 +53,12 @@ def load_benchmark(
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
     """Return the first error, which also says how many others there are and how to skip broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
-    option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
+    option = "; or skip it: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the rest as its `others`. It names the command that lists all of them."""
+    """Return the first error, with the rest as its `others`. Its message names the command that lists all of them."""
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
@@ -67,7 +67,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
 
 
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:
-    """Return how many more questions and traits cannot be read, and where the first of them is."""
+    """Return the number of other questions and traits that cannot be read, and the location of the first of them."""
     place = others[0].where
     what = "question" if not any(other.where.startswith("rating") for other in others) else "question or trait"
     if len(others) == 1:
@@ -95,7 +95,7 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
         return _read(find_format(installed, path, _guess_suffix(path)), path, check_paths, columns)
     except BenchmarkFileError as error:
         endings = describe_suffixes(list_formats(installed))
-        cure = f"{error.cure}; if it has another format, rename it: the known file name endings are {endings}"
+        cure = f"{error.cure}; if it has another format, rename it: the known file extensions are {endings}"
         raise BenchmarkFileError(error.file, error.where, error.what, cure) from error
 
 
@@ -110,7 +110,7 @@ def _read(
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
         what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
-        raise BenchmarkFileError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
+        raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:
@@ -152,7 +152,7 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` if the function of a trait cannot be saved in a file."""
+    """Raise `BenchmarkFileError` if a trait's function cannot be saved in a file."""
     questions = benchmark.questions_mentioning(("callable",))
     of_questions = ((f"question {question.id}", (question.rubric, question.dynamic_rubric)) for question in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
@@ -163,11 +163,11 @@ def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _encode(text: str, path: Path) -> bytes:
-    """Return the text as UTF-8. Raises `BenchmarkFileError` if it contains a lone surrogate."""
+    """Return `text` encoded as UTF-8. Raises `BenchmarkFileError` if it contains a lone surrogate."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        what = f"a text contains an unpaired surrogate: {text[max(0, error.start - 20) : error.end]!r}"
+        what = f"a string contains an unpaired surrogate: {text[max(0, error.start - 20) : error.end]!r}"
         raise BenchmarkFileError(path, "", what, "remove it") from error
 
 

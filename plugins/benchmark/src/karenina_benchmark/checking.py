@@ -54,6 +54,7 @@ class Finding:
     question: str | None = None
 
     def __str__(self) -> str:
+        """Return the location, the problem and the cure on one line."""
         place = ", ".join(str(part) for part in (self.file, self.where) if part)
         text = f"{self.what}; {self.cure}" if self.cure else self.what
         return f"{place}: {text}" if place else text
@@ -75,17 +76,17 @@ class CheckReport:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that must be fixed before a run."""
-        return self._of("error")
+        return self._at_level("error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """The findings that are probably mistakes."""
-        return self._of("warning")
+        return self._at_level("warning")
 
     @property
     def unchecked(self) -> tuple[Finding, ...]:
         """The parts that could not be checked."""
-        return self._of("unchecked")
+        return self._at_level("unchecked")
 
     def raise_errors(self) -> None:
         """Raise `BenchmarkErrors` if there are errors."""
@@ -102,7 +103,7 @@ class CheckReport:
             "findings": [finding.to_json() for finding in self.findings],
         }
 
-    def _of(self, level: Level) -> tuple[Finding, ...]:
+    def _at_level(self, level: Level) -> tuple[Finding, ...]:
         """Return the findings of one level."""
         return tuple(finding for finding in self.findings if finding.level == level)
 
@@ -151,6 +152,7 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
+        """Return whether the named files may be read, and add an error for each file that is not trusted."""
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -206,7 +208,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as it is written in the file, where a plugin's fields may be in a table of their own.
+    """Return the path of a value as it is written in the file, where a plugin's fields may be in a separate table.
 
     The path is empty if the enclosing value is not in the file.
     """
@@ -301,7 +303,7 @@ class _Check:
 
                 what = check_samples(bound)
                 if what is not None and self._quality:
-                    self._add_in_template("warning", question, what, "its items end without its verdict", None)
+                    self._add_in_template("warning", question, what, "its items end without a verdict", None)
         except UntrustedTemplate as error:
             what = f"{error.code}: this is code that is not trusted, so it was not run"
             cure = TRUST_CURE
@@ -316,7 +318,7 @@ class _Check:
         self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about truths of a field that differ between questions, but are equal for the field's rule."""
+        """Warn about truths that differ between questions although the field's rule treats them as equal."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
@@ -341,7 +343,7 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the truths against their template, and with `quality` also what a judge sees of the template."""
+        """Check the truths against their template and, with `quality`, the parts of the template that a judge sees."""
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
@@ -429,13 +431,17 @@ class _Check:
 
 
 def find_field_line(source: str, field: str) -> int | None:
-    """Return the line that declares a field in a template's source; None if there is none."""
+    """Return the number of the line that declares a field in a template's source, or None if there is none."""
     declared = re.compile(rf"\s+{re.escape(field)}\s*:")
     return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path described by the words of `name`, such as "config.parsing_models, model 'j', temperature"."""
+    """Return the path of keys and list positions that the words of `name` describe.
+
+    An example of a name is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids
+    are ignored.
+    """
     path: list[str | int] = []
     for word in re.findall(r"[\w-]+", name):
         if isinstance(value, list):
@@ -450,7 +456,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in its rubric; empty if it is not known."""
+    """Return the path of a trait in its rubric, or an empty path if it is not known."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:

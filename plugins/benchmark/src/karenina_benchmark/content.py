@@ -35,10 +35,10 @@ class _TextSearch(Protocol):
 
 @runtime_checkable
 class _Places(Protocol):
-    """A collection that knows where in the file each question is."""
+    """A collection that knows the location of each question in the file."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return where a question is in the file; None if that is not known."""
+        """Return the location of a question in the file, or None if it is not known."""
 
 
 class BenchmarkContent:
@@ -182,14 +182,14 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return fields owned by plugins by full name. Raises `TypeError` for a field that no installed plugin owns."""
+        """Return the fields owned by plugins, keyed by full name. Raises `TypeError` for a field without an owner."""
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin {name} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append several questions and return them: all, or none if one cannot be added.
+        """Append several questions and return them. If one cannot be added, none is added.
 
         Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric.
         """
@@ -230,7 +230,7 @@ class BenchmarkContent:
         return not isinstance(self._questions, dict)
 
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
-        """Replace all questions with `questions`, a mapping by id."""
+        """Replace all questions with `questions`, a mapping from ids to questions."""
         self._questions = questions
         self._written_ids = None
         self._places = questions if isinstance(questions, _Places) else None
@@ -244,13 +244,13 @@ class BenchmarkContent:
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return where a question is in the file; None if that is not known."""
+        """Return the location of a question in the file, or None if it is not known."""
         if self._places is not None:
             return self._places.place_of(self._written_id(question_id))
         return self.origins.get(self._written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, and move the errors of those that cannot be read to `broken`."""
+        """Build all streamed questions once, remove those that cannot be read, and add their errors to `broken`."""
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -280,20 +280,20 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question in one rubric; None if there are none.
+        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
 
-        Raises `ValueError` if both have a trait of the same name.
+        Raises `ValueError` if both have a trait with the same name.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question in one rubric; None if there are none."""
+        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with its own traits and the benchmark's, or only those that `trait_names` lists.
 
-        Raises `ValueError` if both have a trait of the same name, or if a name is both static and dynamic.
+        Raises `ValueError` if both have a trait with the same name, or if a name is both static and dynamic.
         """
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:
@@ -369,7 +369,7 @@ class BenchmarkContent:
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
-        """Return what is compared by `==`, besides the name and the id."""
+        """Return the values, besides the name and the id, that `==` compares."""
         return (
             self.description,
             self.version,
@@ -405,12 +405,12 @@ def _as_stored(question: Question) -> Question:
 
 
 def _now() -> str:
-    """Return the current time in UTC, in ISO 8601."""
+    """Return the current time in UTC, in ISO 8601 format."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the texts as a list. Raises `ValueError` for a single string, whose characters would become texts."""
+    """Return the strings as a list. Raises `ValueError` for a single string, which would be split into characters."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

@@ -58,9 +58,9 @@ class Section:
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the line of the file in which line `line` of the text at `path` is, as `line 3`.
+        """Return the line of the file, as `line 3`, for line `line` of the text at `path`.
 
-        If `line` is None, or the text is not a block scalar, return where the text is.
+        If `line` is None, or the text is not a block scalar, return the location of the text itself.
         """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
@@ -70,7 +70,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each of them."""
+        """Raise `BenchmarkFileError` with all keys that are not in `known`, and a suggestion for each of them."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -97,7 +97,7 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts in a list; a single text is returned as a list of one, and a missing key as an empty list.
+        """Return the strings in a list. Return a single string as a list of one, and an empty list for a missing key.
 
         Raises `BenchmarkFileError` for an entry that is not a scalar.
         """
@@ -108,7 +108,7 @@ class Section:
             return [self.text(key) or ""]
         for position, entry in enumerate(value):
             if entry is None or isinstance(entry, Mapping | list):
-                what = f"{key!r} must be a list of texts, and entry {position + 1} is not text"
+                what = f"{key!r} must be a list of strings, but entry {position + 1} is not a string"
                 raise self.error(what, "", key, position)
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 

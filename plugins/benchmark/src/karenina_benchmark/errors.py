@@ -1,4 +1,4 @@
-"""`BenchmarkFileError`: a problem in a question file, where it is and how to fix it."""
+"""`BenchmarkFileError`: a problem in a question file, with its location and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class BenchmarkFileError(KareninaError, ValueError):
     """Raised when a file cannot be read or written as a benchmark or as a table of questions.
 
     `where` is the location in `file`: a line, a row, or the number and id of a question; empty for the whole file.
-    `what` is the problem, and `cure` says how to fix it. `others` are further errors in the file, which are not in the
-    message. `cause` is the exception that led to this error; it is needed only outside of that exception's handler. The
-    file is unchanged.
+    `what` is the problem, and `cure` says how to fix it. `others` contains further errors in the file, which are not in
+    the message. `cause` is the exception that led to this error; it is needed only outside of that exception's handler.
+    The file is unchanged.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all others that were found at the same time, without nesting."""
+        """Yield this error and all others that were found at the same time, flattened."""
         yield self
         for other in self.others:
             yield from other.each()
@@ -84,18 +84,18 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Return what is wrong with a file's format version, and how to fix it; `newest` is the newest supported one."""
+    """Return the problem with a file's format version, and how to fix it; `newest` is the newest supported version."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
     cure = "update Karenina: pip install -U karenina" if newer else f"write {newest}, the version of the format"
-    return f"the file has format version {version!r}, and the installed Karenina reads {readable}", cure
+    return f"the file has format version {version!r}, but the installed Karenina reads {readable}", cure
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
     """Return a validation error as one line that names each field and its problem, without pydantic's details.
 
-    `known` are the valid field names; the most similar one is suggested for an unknown field.
+    `known` contains the valid field names; the most similar one is suggested for an unknown field.
     """
     from pydantic import ValidationError
 
@@ -108,7 +108,7 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
         if problem["type"] == "extra_forbidden":
             message = f"there is no such field{did_you_mean(str(problem['loc'][-1]), known)}"
         elif problem["type"] == "missing":
-            problems.append(f"it needs {field!r}")
+            problems.append(f"{field!r} is missing")
             continue
         elif problem["type"] == "literal_error":
             message += _suggest_word(problem["input"], problem["ctx"]["expected"])
@@ -123,12 +123,12 @@ def _suggest_word(value: object, expected: str) -> str:
 
 
 def nearest_key(key: str, known: Collection[str]) -> str | None:
-    """Return the most similar of the `known` keys; None if none is similar."""
+    """Return the most similar of the `known` keys, or None if none is similar."""
     return next(iter(get_close_matches(key, known, n=1)), None)
 
 
 def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
-    """Return "did you mean ...?" with the most similar of the `known` keys; `otherwise` if none is similar."""
+    """Return "did you mean ...?" with the most similar of the `known` keys, or `otherwise` if none is similar."""
     nearest = nearest_key(key, known)
     return f"did you mean {nearest!r}?" if nearest is not None else otherwise
 

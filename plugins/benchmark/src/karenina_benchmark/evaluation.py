@@ -102,12 +102,12 @@ def prepare_evaluation(
     names models that answer, or judges in addition to `judge`.
     """
     if template is None and not rubric:
-        raise ConfigError(["there is nothing to judge an output by: give template=, rubric= or both"])
+        raise ConfigError(["there is nothing to judge an output by: pass template=, rubric= or both"])
     benchmark = Benchmark.create(name="outputs")
     responses: dict[str, Response] = {}
     for output in outputs:
         if output.id in responses:
-            raise ConfigError([f"two outputs have the id {output.id!r}: give each its own"])
+            raise ConfigError([f"two outputs have the id {output.id!r}: give each its own id"])
         responses[output.id] = output.response
         benchmark.add_question(output.question, answer_template=template, question_id=output.id)
     if rubric:
@@ -123,14 +123,14 @@ def prepare_evaluation(
 
 
 def _mode(has_template: bool, has_rubric: bool) -> str:
-    """Return the `evaluation_mode` for what is given; at least one of the two is."""
+    """Return the `evaluation_mode` for a template, a rubric, or both; at least one of them must be given."""
     if has_template and has_rubric:
         return "template_and_rubric"
     return "template_only" if has_template else "rubric_only"
 
 
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
-    """Return the given settings.
+    """Return the given settings as a dict.
 
     Raises `ConfigError` if they set answering models, or judges in addition to `judge`.
     """
@@ -138,12 +138,12 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
     if "answering_models" in values:
         raise ConfigError(["answering_models cannot be set here: the outputs take the place of a model's answers"])
     if has_judge and "parsing_models" in values:
-        raise ConfigError(["parsing_models and judge= both name judges: give one of them"])
+        raise ConfigError(["parsing_models and judge= both specify judges: pass only one of them"])
     return values
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
-    """Return a judge as a model; a mapping without an `id` gets its model name as id."""
+    """Return a judge as a model; a mapping without an `id` gets its model name as its id."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

@@ -1,4 +1,4 @@
-"""Read files of outputs for `karenina judge`: rows with outputs, which need not name a question, or one conversation.
+"""Read files of outputs for `karenina judge`: rows with outputs, with or without questions, or one conversation.
 
 A conversation is JSON from another program, or a transcript with headings or roles.
 """
@@ -49,7 +49,7 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles); None for any other text.
+    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text.
 
     Raises `ConfigError` if the text looks like a conversation but cannot be read as one.
     """
@@ -64,7 +64,7 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 
 
 def find_in_document(path: Path, document: Any) -> Conversation | None:
-    """Return the conversation in a JSON document; None for a list of outputs.
+    """Return the conversation in a JSON document, or None for a list of outputs.
 
     Raises `ConfigError` for an object in an unknown format, and for a conversation without an answer.
     """
@@ -86,9 +86,9 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 
 
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
-    """Return `rows` if they are the messages or events of one conversation; None if they are separate outputs.
+    """Return `rows` if they are the messages or events of one conversation, or None if they are separate outputs.
 
-    Rows are separate outputs if one has a key in `names`, or if all of them are replies of a model.
+    Rows are separate outputs if any row has a key in `names`, or if all of them are replies of a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -100,7 +100,7 @@ def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | 
 logger = logging.getLogger("karenina")
 _DOCUMENT: Final = ".json"
 _ANSWERS: Final = ("answer", "text")
-"""Further column names for outputs. In question tables, columns with these names are not outputs."""
+"""Additional column names for outputs. In question tables, columns with these names are not outputs."""
 _CONVERSATIONS: Final = ("messages", "trace")
 _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or completion"
 
@@ -127,7 +127,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
         elif path.suffix.lower() in SUFFIXES:
             yield from _read_rows(path, mapped)
         elif mapped:
-            cure = "leave --columns, --rows, --sheet and --encoding out, which are for tables and JSON"
+            cure = "remove --columns, --rows, --sheet and --encoding, which are for tables and JSON"
             raise ConfigError([f"{path} is one output: {cure}"])
         else:
             text = bounded_files.read_text(path)
@@ -156,7 +156,9 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
             logger.warning("%s", warning)
         if records.other_sheets:
             others = ", ".join(map(repr, records.other_sheets))
-            logger.warning("only the first sheet of %s is read; others have rows too: %s (--sheet NAME)", path, others)
+            logger.warning(
+                "only the first sheet of %s is read; other sheets also have rows: %s (--sheet NAME)", path, others
+            )
         if records.columns and not (RESPONSE in mapped or _response_names(records.columns)):
             cure = f"give this name to the column with the outputs; the columns are {', '.join(records.columns)}"
             raise ConfigError([f"{path} has no column `response`: {cure}"])
@@ -186,7 +188,7 @@ def _response_names(columns: Any) -> list[str]:
 
 
 def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
-    """Log a warning if a row has a column of right answers beside the outputs: they are not used."""
+    """Log a warning if a row has a column of right answers, which are not used, in addition to the outputs."""
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
@@ -198,7 +200,7 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record; a row without an id gets one made of its line number.
+    """Return the output in a record; a row without an id gets an id made from its line number.
 
     Raises `ConfigError` if the record contains no output, or lacks a column that the user has mapped.
     """
@@ -210,10 +212,12 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         raise ConfigError([f"{record} is neither a JSON string nor an object with `response`"])
 
     def get_all(names: list[str]) -> list[Any]:
+        """Return the values of these columns, without None; the cells of a table become strings, except lists."""
         cells = [cell for name in names if (cell := record.get(name)) is not None]
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
+        """Return the columns for a role, the best one first. Raises `ConfigError` if a mapped column does not exist."""
         if role in mapped:
             column = find_column(map(str, values), mapped[role])
             if column is None:

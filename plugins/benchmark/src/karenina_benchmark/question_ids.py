@@ -22,8 +22,8 @@ _MAX_CHARACTERS: Final = 24
 def make_question_id(position: int, text: str) -> str:
     """Return an id made of a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
 
-    The position distinguishes questions that begin with the same words. The id has up to three words; fewer if they are
-    longer than 24 characters together.
+    The position distinguishes questions that begin with the same words. The id has up to three words, or fewer if
+    together they are longer than 24 characters.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
@@ -61,7 +61,7 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML; of an incomplete text, those before its last item.
+    """Return the question ids in YAML. If the text is not `whole`, its last item is left out.
 
     Raises `ValueError` if the YAML is invalid.
     """
@@ -75,12 +75,12 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     try:
         document = yaml.load(text, loader or yaml.BaseLoader)  # noqa: S506 - it builds texts, lists and tables only
     except yaml.YAMLError as error:
-        raise ValueError("it is not valid YAML") from error
+        raise ValueError("the file is not valid YAML") from error
     return _ids_of(document.get("questions") or ())
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint, or in JSON rows; an incomplete text is searched for ids."""
+    """Return the question ids in a checkpoint or in JSON rows. If the text is not `whole`, it is searched for ids."""
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)

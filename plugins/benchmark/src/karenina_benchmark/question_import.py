@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords in `values`, where one string may hold several: "math,easy", "math; easy".
+    """Yield the keywords in `values`, where one string may contain several: "math,easy", "math; easy".
 
     Without `separator`, a string with semicolons is split at semicolons and any other string at commas. Values that are
     not strings are yielded unchanged.
@@ -51,7 +51,7 @@ def read_questions(
     rubric: Rubric | None = None,
     first: int = 1,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return a question for each row of a table, by id, with its location: for all rows, or none if one is invalid.
+    """Return the questions in the rows of a table, each with its location, keyed by id.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
     field are used, including fields owned by plugins. With `checked`, `columns` is used as it is, without checking that
@@ -61,19 +61,20 @@ def read_questions(
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
     the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. Every
-    question gets the `rubric`. A row without an id gets one made of its position, counted from `first`, and its first
+    question gets the `rubric`. A row without an id gets an id made of its position, counted from `first`, and its first
     words.
 
     Raises one `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
     question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
-        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")
+        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "keep one of the two")
     chosen, metadata_columns = _choose_columns(table, columns) if not checked else (dict(columns or {}), [])
     questions: dict[str, tuple[Section, Question]] = {}
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
+        """Add the question of a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -144,13 +145,13 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
     for name in chosen:
         if name not in FIELDS and not is_question_field(name):
             cure = suggest_key(name, FIELDS, f"the fields are {', '.join(FIELDS)} and metadata")
-            raise BenchmarkFileError(table.file, "", f"`columns` has the unknown field {name!r}", cure)
+            raise BenchmarkFileError(table.file, "", f"`columns` contains the unknown field {name!r}", cure)
     if "question" not in chosen:
         raise BenchmarkFileError(
             table.file,
             "",
             "no column is mapped to `question`",
-            f'give columns={{"question": ...}}; the file has the columns {", ".join(table.columns)}',
+            f'pass columns={{"question": ...}}; the file has the columns {", ".join(table.columns)}',
         )
     for column in [*chosen.values(), *metadata]:
         if column not in table.columns:
@@ -172,7 +173,7 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
     """Return the fields of a question, converted from the cells of a row; changes `values`.
 
-    Numbers become text, lists and objects become JSON, and keywords in one text are split.
+    Numbers become strings, lists and objects become JSON, and keywords in a single string are split.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -194,7 +195,7 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return the field `answer_template` for a row, or no field if there is no template.
+    """Return a dict with the field `answer_template` for a row, or an empty dict if there is no template.
 
     Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
     """

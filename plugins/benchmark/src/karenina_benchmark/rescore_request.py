@@ -1,8 +1,8 @@
-"""What `karenina rescore` scores again: the items of a journal, or those of a result file without a journal.
+"""The request of `karenina rescore` to score the items of a journal, or of a result file without a journal, again.
 
 A request combines the user's benchmark and settings with the model names of a journal. Result files of the reference
 have no journal: their extracted values are compared with the templates of the benchmark as it is now; refusals, guard
-results, overrides by similarity, and trait scores stay as they are.
+results, overrides by similarity, and trait scores are left unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COMPARED: Final = ("right", "partial", "wrong", "undecided")
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal, and what its items are scored with: the benchmark, the configuration, and the ids of the questions."""
+    """A journal, and the benchmark, the configuration and the question ids with which its items are scored."""
 
     journal: Path
     benchmark: Benchmark
@@ -66,10 +66,10 @@ def make_rescore_request(
 ) -> RescoreRequest:
     """Return the request for a journal.
 
-    The benchmark is `file`, or else that of the user's own run. The settings are those of the user's own run, or else
-    those in the journal that may be taken from files; the configuration file `config` overrides them. With `ask`, the
-    judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what is left
-    out.
+    The benchmark is `file`, or else the benchmark of the user's own run. The settings are those of the user's own run,
+    or else those in the journal that may be taken from files; the configuration file `config` overrides them. With
+    `ask`, the judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what
+    is left out.
 
     If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
     benchmark is not known, if the run's files have changed, or if a judge is missing.
@@ -81,8 +81,8 @@ def make_rescore_request(
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
             [
-                f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), "
-                "so its benchmark file is not opened unless you name it:\n"
+                f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another "
+                "user), so its benchmark file is not opened unless you name it:\n"
                 f"  karenina rescore {quote(str(journal))} {quote(name)}"
             ]
         )
@@ -93,7 +93,8 @@ def make_rescore_request(
         changes = find_changes(command, starts=ask, benchmark=file is None)
         if changes:
             cure = (
-                "look at them, then run the benchmark again: rescore uses the settings of your run only with its files"
+                "look at them, then run the benchmark again: rescore uses the settings of your run only if its files "
+                "are unchanged"
             )
             raise ConfigError([*changes, cure])
     named = command["benchmark"] if file is None and command is not None else str(file)
@@ -112,7 +113,7 @@ def make_rescore_request(
 
 
 def _absolute(path: Path | None) -> Path | None:
-    """Return the absolute path; None stays None."""
+    """Return the absolute path, or None if `path` is None."""
     return path.absolute() if path is not None else None
 
 
@@ -134,7 +135,7 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets; none if the run is not the user's.
+    """Return the judges of the user's own run, with their secrets; empty if the run is not the user's.
 
     Raises `ConfigError` if a secret is not available.
     """
@@ -196,7 +197,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a result with a new verdict on its extracted values; unchanged if they did not decide its outcome."""
+    """Return a result with a new verdict on its extracted values, or unchanged if they did not decide its outcome."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
     from karenina_template.templates.comparison import Comparison

@@ -134,7 +134,10 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that the benchmark still contains; None stays None. `note` prints how many are missing."""
+    """Return the ids that the benchmark still contains, or None if `ids` is None.
+
+    `note` prints how many are missing.
+    """
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
@@ -165,11 +168,14 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """Print why `--trust-all` of the run does not apply any more, and what to do."""
+    """Print why the run's `--trust-all` no longer applies, and what to do."""
     file = command["benchmark"]
-    changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
+    changes = (
+        "; ".join(describe_changes(command))
+        or f"the settings in {file} have another meaning with the installed plugins"
+    )
     note(
-        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
+        f"The run's --trust-all does not apply, because something has changed since: {changes}. To run the code of "
         f"the benchmark, use `karenina trust {quote(str(file))}`, or the whole `karenina run` command again."
     )
 
@@ -179,8 +185,8 @@ def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (
-        f"{journal} is not from one of your runs in this place (it was copied, moved, or made by another user), so "
-        "nothing was started: resume repeats only your own commands. The journal describes the command below. To "
+        f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another user), "
+        "so nothing was started: resume repeats only your own commands. The journal describes the command below. To "
         "continue from the journal, read the command, correct its paths and models"
         f"{hidden if '***' in line else ''}, and run it:\n  {line}"
     )

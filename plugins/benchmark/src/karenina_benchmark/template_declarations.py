@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, in which numeric truths that are compared as text are spelled as in the file.
+    """Return the fields, with numeric truths that are compared as text spelled as in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -133,7 +133,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field that `line` of a generated source belongs to; None if the line belongs to no field."""
+    """Return the field that `line` of a generated source belongs to, or None if it belongs to no field."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
@@ -191,7 +191,7 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
-    """Return the name of the declared primitive; None if none is declared.
+    """Return the name of the declared primitive, or None if none is declared.
 
     Raises `DeclarationError` for other values.
     """
@@ -259,7 +259,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
-    """Return the constructor call of a field's primitive, by default that for its kind."""
+    """Return the constructor call of a field's primitive, by default of the primitive for its kind."""
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
@@ -292,7 +292,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
 
 
 def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
-    """Return the source of a parameter's value, in which a mapping with a `type` is a constructor call."""
+    """Return the source of a parameter's value; a mapping with a `type` becomes a constructor call."""
     if isinstance(value, list):
         return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
@@ -355,7 +355,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the truth of a float field. An integer that a float cannot represent exactly stays an int."""
+    """Return the truth of a float field. An integer that a float cannot represent exactly remains an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -394,7 +394,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
-    """Raise `DeclarationError` if `name` is not an identifier, or is a keyword, and could so become code."""
+    """Raise `DeclarationError` if `name` is not an identifier or is a keyword, because it could then become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",

@@ -28,12 +28,13 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
 _MAX_DIGITS = (4000, 3500)
-"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to text."""
+"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to a string.
+"""
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
 """The limit on values is the limit on bytes divided by this: 250,000 values by default."""
-_YAML_CURE = "correct it there; a text that contains one of : ? # , [ ] { } may need quotes"
+_YAML_CURE = "correct it there; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
 _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
@@ -134,10 +135,10 @@ class _Reader:
         self._repeats = 0
 
     def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
-        """Return the plain value of a node at `path`. `above` are the enclosing nodes, for detecting cycles.
+        """Return the plain value of a node at `path`. `above` contains the enclosing nodes, for detecting cycles.
 
-        Errors in scalars are collected, and their value is None. Raises `BenchmarkFileError` for a cycle, an
-        unsupported tag, and too many repetitions through aliases.
+        Errors in scalars are collected, and the value of such a scalar is None. Raises `BenchmarkFileError` for a
+        cycle, an unsupported tag, and too many repetitions through aliases.
         """
         import yaml
 
@@ -233,11 +234,11 @@ class _Reader:
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it text"
+            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it a string"
         )
 
     def _check_tag(self, node: yaml.Node, kind: str) -> None:
-        """Raise `BenchmarkFileError` if a node has another tag than that of its kind."""
+        """Raise `BenchmarkFileError` if a node has a tag other than the standard tag of its kind."""
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
@@ -263,6 +264,7 @@ def _loader() -> type[yaml.SafeLoader]:
         max_nodes = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            """Compose a node. Raises `TooManyValues` if the document has more nodes than the file size limit allows."""
             self.max_nodes = self.max_nodes or max(_MIN_NODE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_NODE)
             self.nodes += 1
             if self.nodes > self.max_nodes:
@@ -315,6 +317,7 @@ def _dumper() -> type[yaml.SafeDumper]:
             super().increase_indent(flow, False)
 
     def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        """Represent a string, quoted if it could be read as another type, or as a block if it has several lines."""
         style = None
         if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
             style = '"'

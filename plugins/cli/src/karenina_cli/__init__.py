@@ -27,9 +27,9 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command, or print shell completions. Every import is inside, so that Ctrl-C is handled before it.
+    """Run the command, or print shell completions. All imports are local, so that Ctrl-C is handled before them.
 
-    Any exception but an exit prints a traceback and exits with 70; if output could not be written, see `exit_for`.
+    Any exception except an exit prints a traceback and exits with 70; if output could not be written, see `exit_for`.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
@@ -85,6 +85,7 @@ def _raise_on_interrupt() -> None:
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
+        """End the process on a `KeyboardInterrupt` that Python cannot raise; report other exceptions as usual."""
         if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)

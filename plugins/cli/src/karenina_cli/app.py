@@ -28,11 +28,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "status": (
         "commands.journal_command:status",
-        "Show the progress of a run from its journal, also while it runs.",
+        "Show the progress of a run from its journal, even while it is running.",
     ),
     "resume": (
         "commands.run_command:resume_app",
-        "Continue a run of yours that was stopped, with the options of its command.",
+        "Continue one of your runs that was stopped, with the options of its command.",
     ),
     "rescore": (
         "commands.rescore_command:rescore",
@@ -107,7 +107,8 @@ def build_command() -> Callable[..., object]:
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
     """Return the Typer application and its command, with the commands of plugins.
 
-    A plugin command named like a built-in one is left out with a warning. If any cannot be built, all are left out.
+    A plugin command named like a built-in command is left out with a warning. If any command cannot be built, all
+    plugin commands are left out.
     """
     from karenina_core import plugins
     from karenina_core.errors import PluginError
@@ -126,7 +127,8 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
         if _name(command) in COMMANDS:
             app.registered_commands.remove(command)
             typer.echo(
-                f"Warning: a plugin adds a command {_name(command)!r}, which is a command of Karenina: it is left out.",
+                f"Warning: a plugin adds a command {_name(command)!r}, which Karenina already has: the plugin's "
+                "command is left out.",
                 err=True,
             )
     try:
@@ -165,7 +167,7 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raises click's `UsageError` for an unknown command."""
+        """Return the command named by the arguments. Raises click's `UsageError` for an unknown command."""
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -222,7 +224,7 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """A log formatter for terminals, which replaces control characters in messages by visible ones."""
+    """A log formatter for terminals, which replaces control characters in messages with visible ones."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a log record, with visible characters in place of control characters."""
@@ -232,7 +234,7 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to standard error.
+    """Send the log to standard error, with more of it the higher `verbose` is.
 
     Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
     single items, which are also in the results.

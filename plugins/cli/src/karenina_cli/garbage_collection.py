@@ -7,7 +7,7 @@ import gc
 from typing import Final
 
 _STARTUP_THRESHOLD: Final = 200_000
-"""The number of new objects before Python collects. Starts create half as many, and none of them is garbage."""
+"""The number of new objects before Python collects. Starting creates half as many, and none of them is garbage."""
 _DEFAULT_THRESHOLD: Final = gc.get_threshold()
 
 
@@ -18,6 +18,6 @@ def collect_rarely() -> None:
 
 
 def collect_as_usual() -> None:
-    """Collect garbage as often as Python does by default, but leave out what exists now."""
+    """Collect garbage as often as Python does by default, but ignore all objects that exist now."""
     gc.freeze()
     gc.set_threshold(*_DEFAULT_THRESHOLD)

@@ -39,7 +39,7 @@ class Demo(Protocol):
         """Return the configuration of a run with these models."""
 
     def agreement(self, judge: str) -> str:
-        """Return a text on how often this judge agreed with people; empty if that was not measured."""
+        """Return a sentence on how often this judge agreed with people, or an empty string if that was not measured."""
 
 
 @hookspec
@@ -63,7 +63,7 @@ def karenina_demos() -> Sequence[Demo]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands of stages and adapters, which are not available: the command line loads neither at start."""
+    """Warn about commands of stages and adapters, which are not available because these are not loaded at the start."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:

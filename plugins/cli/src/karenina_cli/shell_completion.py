@@ -43,8 +43,8 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 def _join_divided_words() -> str:
     """Join the words that bash split at `:`, `=` and `@`, in the environment variables.
 
-    Returns the part of the current word that bash keeps: bash replaces only what follows the last of these characters,
-    so completions are printed without that part.
+    Returns the part of the current word that bash keeps. Bash replaces only the text after the last of these
+    characters, so completions are printed without that part.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

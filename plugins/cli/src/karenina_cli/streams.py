@@ -20,7 +20,7 @@ class _Output(io.FileIO):
     failure: OSError | None = None
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data. An `OSError` is stored in `failure` and raised again."""
+        """Write the data. An `OSError` is stored in `failure` and re-raised."""
         try:
             return super().write(data)
         except OSError as error:
@@ -67,7 +67,7 @@ def prepare_streams() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Return the error that occurred on writing to standard output; None if there was none."""
+    """Return the error that occurred when writing to standard output, or None if there was none."""
     return None if _output is None else _output.failure
 
 
@@ -80,7 +80,7 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because the standard output cannot be written: with 141 on a broken pipe, else with a message and 70."""
+    """Exit because standard output cannot be written: with 141 on a broken pipe, else with a message and 70."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):

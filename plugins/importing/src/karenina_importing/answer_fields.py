@@ -39,14 +39,14 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the fields for `mapping.answer`, which must be an answer type, and not declared fields.
+    """Return the fields for `mapping.answer`, which must be an answer type rather than declared fields.
 
     Raises `NoAnswer` if there is no right answer, if there are too many, or if it does not have the type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
     if not truths:
-        raise NoAnswer("it has no right answer; map raw_answer")
+        raise NoAnswer("the row has no right answer; map raw_answer to another path")
     answers = extract(mapping, truths)
     declared: dict[str, Any] = {"description": _DESCRIPTIONS[kind]}
     if kind == "choice":
@@ -60,18 +60,18 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
     if len(set(answers)) > 1:
         raise NoAnswer(
-            f"it has {len(answers)} right answers, but type {kind} allows one; map raw_answer to one of them"
+            f"the row has {len(answers)} right answers, but type {kind} allows only one; map raw_answer to one of them"
         )
     return {"answer": {**declared, "ground_truth": _convert(kind, answers[0])}}
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a rubric with one trait, for which a judge compares responses with the right answers.
+    """Return a rubric with one trait, with which a judge compares responses with the right answers.
 
     Raises `NoAnswer` if there is no right answer, or if the mapping's pattern is not found in one.
     """
     if not truths:
-        raise NoAnswer("it has no right answer; map raw_answer")
+        raise NoAnswer("the row has no right answer; map raw_answer to another path")
     return _agrees(extract(mapping, truths), any_of=True)
 
 
@@ -84,11 +84,11 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return what to compare for each question, according to the kind of its right answer, and notes for the user.
+    """Return the declaration for each question, according to the kind of its right answer, and notes for the user.
 
-    For each question, this is `{"answer": fields}` (for a question with options, the field is the right letter), or, if
-    the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question
-    without a right answer that can be compared, it is None.
+    A declaration is `{"answer": fields}` (for a question with options, the field is the right letter), or, if the
+    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question without
+    a right answer that can be compared, it is None.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -133,7 +133,7 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the truths, or, if the mapping has an `answer_pattern`, the part of each truth that the pattern finds.
+    """Return the truths or, if the mapping has an `answer_pattern`, the part of each truth that the pattern matches.
 
     Raises `NoAnswer` if the pattern is not found in a truth, or if the search takes too long.
     """
@@ -155,14 +155,14 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the right option.
 
-    Raises `NoAnswer` if there are no options, or if none of them or several could be the right one.
+    Raises `NoAnswer` if there are no options, or if none or several of them could be the right one.
     """
     if not choices:
-        raise NoAnswer("it has no options; map choices")
+        raise NoAnswer("the row has no options; map choices to another path")
     if len(choices) > len(ascii_uppercase):
-        raise NoAnswer(f"it has {len(choices)} options, but there are only {len(ascii_uppercase)} letters")
+        raise NoAnswer(f"the row has {len(choices)} options, but there are only {len(ascii_uppercase)} letters")
     if len(truths) != 1:
-        raise NoAnswer(f"{len(truths)} options are right, but type choice allows one")
+        raise NoAnswer(f"{len(truths)} options are right, but type choice allows only one")
     truth = truths[0].strip()
     ways = {
         "text": [place for place, choice in enumerate(choices) if choice.strip() == truth],
@@ -183,7 +183,7 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the right answers as text; for a multiple-choice question, the right option if it can be found."""
+    """Return the right answers as a string; for a multiple-choice question, the right option if it can be found."""
     if choices:
         try:
             place = choice_index(mapping, extract(mapping, truths), choices)
@@ -240,7 +240,7 @@ def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         filled = fill_columns(fields, values)
     except KeyError as error:
         names = ", ".join(values)
-        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; there are {names}") from error
+        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; the mapped values are {names}") from error
     for name, declared in fields.items():
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
         if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):

@@ -62,9 +62,9 @@ class Imported:
     `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
     row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
     people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
-    that could not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows
-    with the question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes`
-    contains messages for the user.
+    that could not be converted, and `unanswered` those that became a question but have no recording. `repeats` is the
+    number of rows with the question of an earlier row. `left_out` counts the parts of the source that were not carried
+    over, by type; `notes` contains messages for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -122,13 +122,16 @@ def _naming(name: str) -> Iterator[None]:
 
 @dataclass
 class _Converter:
+    """A converter of rows, which collects the result in `imported`."""
+
     mapping: FieldMapping
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
     found: dict[str, tuple[Cell, Options]] = field(default_factory=dict)
-    """By id, the right answers and options of questions whose templates depend on the kinds of all right answers."""
+    """The right answers and options of questions whose templates depend on the kinds of all right answers, keyed by id.
+    """
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
-    """The recorded replicates by question and model."""
+    """The recorded replicates, keyed by question and model."""
     question_size: SizeLimit = field(default_factory=SizeLimit)
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
@@ -155,7 +158,7 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first mapped value of a name; None if the row has none. Raises `_RowError` if it is truncated."""
+        """Return the first mapped value of a name, or None if there is none. Raises `_RowError` if it is truncated."""
         with _naming(name):
             value = find_first(row.values, self.mapping.of(name))
         if value is not None:
@@ -163,13 +166,13 @@ class _Converter:
         return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
-        """Return a mapped value as texts; empty if the row has none. Raises `_RowError` if it is not text."""
+        """Return a mapped value as strings, or an empty list if there is none. Raises `_RowError` if it is not text."""
         value = self._value(row, name)
         with _naming(name):
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one text."""
+        """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one string."""
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
             with _naming("raw_answer"):
@@ -177,7 +180,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options of a row; empty if it has none. A value without options is mentioned in a note."""
+        """Return the options of a row, or an empty list if it has none. Add a note for a value without options."""
         value = self._value(row, "choices")
         if value is None:
             return []
@@ -188,10 +191,10 @@ class _Converter:
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
-        """Return a mapped value as text; None if the row has none. Raises `_RowError` if it is not text."""
+        """Return a mapped value as a string, or None if the row has none. Raises `_RowError` if it is not text."""
         value = self._value(row, name)
         if is_error_cell(value):
-            raise _RowError(f"{name}: it is {value}, the error value of a formula")
+            raise _RowError(f"{name}: the value is {value}, the error value of a formula")
         with _naming(name):
             return as_text(value) if value is not None else None
 
@@ -202,7 +205,9 @@ class _Converter:
         """
         text = self._text(row, "question")
         if text is None or not text.strip():
-            raise _RowError(f"it has no question ({_names(self.mapping.of('question'))}); map question to another path")
+            raise _RowError(
+                f"the row has no question ({_names(self.mapping.of('question'))}); map question to another path"
+            )
         choices = self._choices(row)
         text = with_options(text, choices)
         done = self.imported
@@ -225,11 +230,13 @@ class _Converter:
         for key in ("question", "raw_answer", "answer", "strategy", "rubric"):
             if first.get(key) != data.get(key):
                 place = done.origins[id].place
-                raise _RowError(f"its {key} differs from that of {place}, which has the same id {id!r:.80}; map id")
+                raise _RowError(
+                    f"the {key} differs from that of {place}, which has the same id {id!r:.80}; map id to another path"
+                )
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Return the keys of a question in a YAML benchmark; those that the row's format sets replace the mapped ones.
+        """Return the keys of a question in a YAML benchmark. Keys that the row's format sets replace mapped ones.
 
         Raises `_RowError` or `NoAnswer` if a value is not usable.
         """
@@ -259,7 +266,7 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the right answer of a row as it is in the source, or the part that the mapping's pattern finds."""
+        """Return the right answer of a row as it is in the source, or the part that the mapping's pattern matches."""
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
             texts = extract(self.mapping, as_texts(value))
@@ -319,7 +326,8 @@ class _Converter:
             replicates = self.replicates.setdefault((id, model), set())
             if replicate in replicates:
                 raise _RowError(
-                    f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
+                    f"replicate: an earlier row of the same question and model has {replicate} too; map replicate to "
+                    "another path"
                 )
             self.recording_size.require(response, row.place, "answers")
             number = replicate or len(replicates) + 1
@@ -334,15 +342,15 @@ class _Converter:
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
         """Return the answers that the mapping finds in a row.
 
-        Raises `_RowError` if there is none, or an error instead.
+        Raises `_RowError` if there is no answer, or an error instead of one.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
         if error is not None:
             self.imported.found.add("response")
-            raise _RowError(f"it ended with an error: {' '.join(str(error).split())[:200]}")
+            raise _RowError(f"the row has an error instead of an answer: {' '.join(str(error).split())[:200]}")
         if value is None:
-            raise _RowError("it has no answer")
+            raise _RowError("the row has no answer")
         model = self._text(row, "model")
         several = value if isinstance(value, list) and not is_conversation(value) and _is_several(value) else [value]
         with _naming("response"):
@@ -352,14 +360,14 @@ class _Converter:
         return [(response, model, replicate, label) for response in responses]
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
-        """Return the label for the mapped verdict of a row; None if there is no verdict."""
+        """Return the label for the mapped verdict of a row, or None if there is no verdict."""
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
         """Return the answers that the row's format has found. Raises `_RowError` if there is none."""
         if not recordings:
-            raise _RowError("it has no answer")
+            raise _RowError("the row has no answer")
         self.imported.found.add("response")
         with _naming("response"):
             return [
@@ -373,9 +381,9 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        """Return the mapped number of a row's answer; None if it has no number, or `several` answers.
+        """Return the mapped number of a row's answer, or None if it has no number or `several` answers.
 
-        Raises `_RowError` for a value that is not a number from 1.
+        Raises `_RowError` for a value that is not a whole number of at least 1.
         """
         value = None if several else self._value(row, "replicate")
         if value is None:
@@ -470,7 +478,7 @@ def _is_several(value: list[Any]) -> bool:
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row; for a nested object, yield its keys after a dot (`doc.question`)."""
+    """Yield the keys of a row; for a nested object, yield its keys with a dotted prefix (`doc.question`)."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from (f"{key}.{inner}" for inner in islice(value, _MOST_KEYS))
@@ -479,5 +487,5 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(paths: Iterable[str]) -> str:
-    """Return the mapped paths for a message."""
+    """Return the mapped paths as a comma-separated list for a message."""
     return ", ".join(paths) or "no path is mapped"

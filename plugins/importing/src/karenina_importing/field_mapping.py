@@ -1,9 +1,9 @@
-"""`FieldMapping`: paths to the question, truth and answer in a row, also as a YAML file that users can edit.
+r"""`FieldMapping`: paths to the question, truth and answer in a row, also as a YAML file that users can edit.
 
 In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item of a list (a negative
-number from the end), and a name applied to a list selects that value in each item. A key that contains dots can be
-written as it is. A path with braces is a text in which the values of other paths are filled in, such as
-`{doc.passage} {doc.q}`, with `\\n` for a newline. Paths separated by bars, `A|B|C`, are the options of a question in
+number counts from the end), and a name applied to a list selects that value in each item. A key that contains dots can
+be written as it is. A path with braces is a string in which the values of other paths are filled in, such as
+`{doc.passage} {doc.q}`, with `\n` for a newline. Paths separated by bars, `A|B|C`, are the options of a question in
 separate columns.
 """
 
@@ -40,9 +40,10 @@ NAMES: Final = {
 }
 """The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The answer type that detects the kinds of right answers, from all of them together."""
+"""The answer type that detects the kinds of right answers, taking all of them together."""
 GRADED: Final = "graded"
-"""The answer type for sentences and the like: a trait lets a judge compare the response with the right answer."""
+"""The answer type for sentences and similar answers: a trait lets a judge compare the response with the right answer.
+"""
 _NONE: Final = "none"
 ANSWER_TYPES: Final = (AUTO, "text", "number", "integer", "boolean", "date", "choice", GRADED)
 _VERSION: Final = 1
@@ -55,14 +56,14 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Paths to the values of a row, by the names in `NAMES`, and how the truth becomes an answer template.
+    """Paths to the values of a row, keyed by the names in `NAMES`, and how the truth becomes an answer template.
 
     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
     paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
     mapped value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the
     truth in a longer right answer: its first group, or the whole match if there is no group. `choice_by` says how the
     right option of a multiple-choice question is given, if that is ambiguous. `given` contains the names that the user
-    has mapped; each of them must have a value in one row or more.
+    has mapped; each of them must have a value in at least one row.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -77,7 +78,7 @@ class FieldMapping:
             cure = suggest_key(self.answer, ANSWER_TYPES, f"the types are {', '.join(ANSWER_TYPES)}")
             raise ConfigError([f"the mapping's answer has the unknown type {self.answer!r}; {cure}"])
         if self.choice_by is not None and self.choice_by not in CHOICE_BY:
-            raise ConfigError([f"choice_by is one of {', '.join(CHOICE_BY)}, not {self.choice_by!r}"])
+            raise ConfigError([f"choice_by must be one of {', '.join(CHOICE_BY)}, not {self.choice_by!r}"])
         if self.answer_pattern is not None:
             from karenina_toolkit.patterns import check_pattern
 
@@ -87,7 +88,7 @@ class FieldMapping:
                 raise ConfigError([f"answer_pattern: {error}"]) from error
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the paths for a name; empty if it is not mapped."""
+        """Return the paths for a name, or an empty tuple if it is not mapped."""
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
@@ -126,7 +127,7 @@ class FieldMapping:
         return replace(self, paths=paths, given=self._given(name, path))
 
     def _given(self, name: str, path: str) -> frozenset[str]:
-        """Return the names that the user has mapped, after `name` has been mapped to `path` (empty: unmapped)."""
+        """Return the names mapped by the user, after mapping `name` to `path` (an empty path unmaps it)."""
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
@@ -201,7 +202,7 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Return a value as a recorded answer: as text, or unchanged if it is a conversation.
+    """Return a value as a recorded answer: a string, or the value itself if it is a conversation.
 
     A single message becomes its content, and any other object its JSON. Raises `NotText` for null and for media, and
     for a conversation that cannot be recorded.
@@ -212,7 +213,7 @@ def as_response(value: Any) -> Any:
         try:
             traces.convert_recording(value)
         except traces.TraceFormatError as error:
-            raise NotText(f"it cannot be recorded: {error}") from error
+            raise NotText(f"the conversation cannot be recorded: {error}") from error
         return value
     if isinstance(value, Mapping):
         return as_text(
@@ -222,14 +223,14 @@ def as_response(value: Any) -> Any:
 
 
 class _Missing:
-    """The type of `MISSING`, which stands for a path that does not exist in a row."""
+    """The type of `MISSING`, which is returned for a path that does not exist in a row."""
 
 
 MISSING: Final = _Missing()
 
 
 def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the value of the first path that has one; None if no path has a value (null and "" do not count).
+    """Return the first value at any of the paths, or None if there is none. Null and "" are not values.
 
     Raises `NotText` for a placeholder whose value is not text, and for a value that the source has truncated.
     """
@@ -245,7 +246,7 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 def _find(values: Mapping[str, Any], path: str) -> Any:
     """Return the value of a path without placeholders, or `MISSING`; for paths separated by bars, the list of options.
 
-    Raises `NotText` if an option is empty, and a later one is not.
+    Raises `NotText` if an option is empty, but a later one is not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)
@@ -254,7 +255,7 @@ def _find(values: Mapping[str, Any], path: str) -> Any:
     while texts and texts[-1] is None:
         texts.pop()
     if None in texts:
-        raise NotText(f"the option {path.split('|')[texts.index(None)]} is empty, and a later one is not")
+        raise NotText(f"the option {path.split('|')[texts.index(None)]} is empty, but a later one is not")
     return texts or MISSING
 
 
@@ -264,7 +265,7 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the rest of a path, or `MISSING`; of a list, the values in all of its items."""
+    """Return the value at the remaining path, or `MISSING`; for a list, the values in all of its items."""
     if not parts:
         return value
     if isinstance(value, Mapping):
@@ -283,7 +284,7 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of their values."""
+    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks one of the values."""
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED
@@ -293,7 +294,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text to fill in. The items of a list of contexts are joined, even of a list written as text."""
+    """Return a value as a string to fill in. The items of a list of contexts, even if written as text, are joined."""
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

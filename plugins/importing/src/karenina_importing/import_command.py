@@ -140,17 +140,17 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if options of a dataset are given for a file."""
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are given for a file."""
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
-        raise ConfigError([f"the mapping is for the format {key}, and --from is {from_}: leave one of them out"])
+        raise ConfigError([f"the mapping is for the format {key}, but --from is {from_}: remove one of them"])
     if not source.startswith(_HF) and (subset or split):
         raise ConfigError(["--subset and --split select a part of hf:NAME, and do not apply to files"])
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format called `key`, or the detected one; `hf:` sources are tables.
+    """Return the format with this `key`, or the detected format if it is None; `hf:` sources are tables.
 
     Raises `ConfigError` if there is no such format, or if the file is empty.
     """
@@ -178,7 +178,7 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset; None reads all.
+    """Return the first `limit` rows of a file or a dataset, or all rows if it is None.
 
     Raises `ConfigError` if options for tables are given for another format.
     """
@@ -189,8 +189,8 @@ def _rows(
 
     if rows is not None or encoding is not None or sheet is not None:
         if format.rows_at is None or source.startswith(_HF):
-            what = f"--rows, --sheet and --encoding are for tables, and {source} is {format.name}"
-            raise ConfigError([f"{what}: leave them out"])
+            what = f"--rows, --sheet and --encoding are for tables, but {source} is {format.name}"
+            raise ConfigError([f"{what}: remove them"])
         return islice(format.rows_at(Path(source), rows, encoding, sheet), limit)
     of_server = source.startswith(_HF)
     dataset_rows = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
@@ -198,7 +198,7 @@ def _rows(
 
 
 def _title(source: str) -> str:
-    """Return the name of a benchmark made from a source: that of the dataset, or of the file without its suffix."""
+    """Return the name for a benchmark made from a source: the dataset's name, or the file's without its suffix."""
     if source.startswith(_HF):
         return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
     return Path(source).stem or "benchmark"
@@ -207,7 +207,7 @@ def _title(source: str) -> str:
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Print the rows that failed.
 
-    Raises `ConfigError` for mapped paths without a value, and for failures without `partial`.
+    Raises `ConfigError` for mapped paths without a value, and for failures unless `partial` is set.
     """
     from karenina_core.errors import ConfigError
 
@@ -231,13 +231,13 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 
 
 def _cure_of_rows(done: Imported) -> str:
-    """Return what to do if no row can be converted."""
-    if all(problem.what.endswith("not only texts") for problem in done.problems):
-        return "questions with images, sound or files are not supported yet: leave these rows out"
+    """Return advice for the user if no row can be converted."""
+    if all(problem.what.endswith("not only text") for problem in done.problems):
+        return "questions with images, sound or files are not supported yet: leave out these rows"
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
-        return "questions were found, but no right answers: map raw_answer with --map, or leave answer out"
+        return "questions were found, but no right answers: map raw_answer with --map, or add --map answer=none"
     return "questions were found: correct the mapping of the values named above"
 
 
@@ -247,21 +247,21 @@ def _refuse_recordings(source: str, done: Imported) -> None:
 
     if done.unanswered:
         listed = _lines(done.unanswered)
-        raise ConfigError([f"{source} has no answer that can be recorded; leave --recordings out:\n{listed}"])
-    raise ConfigError([f"{source} has no answers: leave --recordings out, or map response to a path with --map"])
+        raise ConfigError([f"{source} has no answer that can be recorded; remove --recordings:\n{listed}"])
+    raise ConfigError([f"{source} has no answers: remove --recordings, or map response to a path with --map"])
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source has no people's verdicts."""
+    """Raise `ConfigError`, because the source has no verdicts by people."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
-    what = f"{source} has no verdict by a person on an answer"
-    raise ConfigError([f"{what}: map label to a path with --map, or leave --labels out; the rows have the keys {keys}"])
+    what = f"{source} has no verdicts by people"
+    raise ConfigError([f"{what}: map label to a path with --map, or remove --labels; the rows have the keys {keys}"])
 
 
 def _lines(problems: Sequence[RowProblem]) -> str:
-    """Return the first 20 problems as lines, and how many more there are."""
+    """Return the first 20 problems as lines, and the number of further problems."""
     lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
     return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
@@ -317,7 +317,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Return how to judge the recordings of one of several models."""
+    """Return a note on how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 
@@ -326,7 +326,7 @@ def _select_model(models: Sequence[str], recordings: Path) -> str:
     spec = {**named, "manual_traces": str(recordings), "extra": extra}
     return (
         f"The recordings are from {len(models)} models: {', '.join(models)}. To judge one or more of them, replace "
-        f"--recordings by\n  --answering {quote(json.dumps(spec))}"
+        f"--recordings with\n  --answering {quote(json.dumps(spec))}"
     )
 
 

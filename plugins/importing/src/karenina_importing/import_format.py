@@ -42,8 +42,8 @@ class ImportFormat(Format):
     `problem` if other rows can still be read. `mapping` defines which values of a row are the question, truth and
     answer, unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for
     the user. `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be
-    None); it is None if the format has no such options. `suffixes` are only those that always mean this format:
-    `karenina check` and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
+    None); it is None if the format has no such options. `suffixes` contains only suffixes that always mean this format:
+    `karenina check` and `run` read such files without an import. Leave it empty for `.json` and `.jsonl`.
     """
 
     key: str
@@ -83,7 +83,7 @@ def make_import_format(
 class UnloadedFormat(Format):
     """An `ImportFormat` of this distribution, listed by its key and name; `load` imports and returns it.
 
-    All commands that read a benchmark list the formats, but few need one of these.
+    Formats are imported lazily because all commands that read a benchmark list them, but few need one.
     """
 
     key: str
@@ -91,7 +91,7 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return the format that `target`, a module and an object in it, names."""
+    """Return a format that imports `target`, such as `formats.tables:HUGGINGFACE`, only when it is used."""
 
     def load() -> ImportFormat:
         found: ImportFormat = resolve_name(target)

@@ -28,7 +28,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files that were written; `files` maps each to the new path of an earlier file, or None if there was none."""
+    """The files that were written; `files` maps each to the new path of the file that it replaced, or to None."""
 
     mapping: Path
     recordings: Path | None = None
@@ -59,9 +59,9 @@ def check_outputs(
     outputs = [output, mapping_path(output), *(path for path in (recordings, labels) if path is not None)]
     for path in outputs:
         if path.resolve() == Path(source).resolve():
-            raise ConfigError([f"{path} is the source: give another file"])
+            raise ConfigError([f"{path} is the source: choose another file"])
     if map_file is not None and output.resolve() == map_file.resolve():
-        raise ConfigError([f"{output} is the mapping: give another file with -o"])
+        raise ConfigError([f"{output} is the mapping: choose another file with -o"])
     check_output(output, lines=_BENCHMARK)
     check_output(mapping_path(output), lines=_MAPPING)
     if recordings is not None:
@@ -97,7 +97,7 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already has this content. Returns the new path of an earlier file, or None."""
+    """Write the mapping, unless the file already has this content. Returns the new path of a replaced file, or None."""
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None
     return write_whole(path, _MAPPING, lambda file: _write(file, text))

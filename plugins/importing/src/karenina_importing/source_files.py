@@ -36,8 +36,9 @@ class SourceRow:
     keys differ.
 
     `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a `model`,
-    a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not carried
-    over, by type. `notes` contains messages for the user about the whole source; each message is shown once.
+    a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists the parts that are
+    not carried over, by type. `notes` contains messages for the user about the whole source; each message is shown
+    once.
     """
 
     place: str
@@ -87,7 +88,9 @@ def bounded(path: Path) -> Iterator[None]:
     except bounded_files.FileError as error:
         raise BenchmarkFileError(error.path, error.where, error.what, error.cure) from error
     except OSError as error:
-        raise BenchmarkFileError(path, "", f"it cannot be read: {error.strerror or error}", "check the file") from error
+        raise BenchmarkFileError(
+            path, "", f"the file cannot be read: {error.strerror or error}", "check the file"
+        ) from error
 
 
 def read_json(path: Path) -> Any:
@@ -138,7 +141,7 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 def head_of(path: Path) -> FileHead:
     """Return the beginning of a file.
 
-    The most recent one is cached, so that all formats that examine the file share it.
+    The most recent result is cached, so that all formats that examine the file share it.
     """
     try:
         about = path.stat()
@@ -149,7 +152,7 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
-    """Return the beginning of a file. The other arguments are keys of the cache: a changed file is read again."""
+    """Return the beginning of a file. The other arguments are cache keys: a changed file is read again."""
     return FileHead(path)
 
 
@@ -193,13 +196,13 @@ class FileHead:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """The first line, if it is a JSON object; else empty."""
+        """The first line if it is a JSON object, or else an empty mapping."""
         first = self.lines[0] if self.lines else None
         return first if isinstance(first, Mapping) else {}
 
     @cached_property
     def document(self) -> Any:
-        """The whole file as a single JSON value; None if it is anything else."""
+        """The value of the file if the whole file is a single JSON value, or else None."""
         if len(self.lines) > 1 or not self.is_json:
             return None
         try:

@@ -27,7 +27,7 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Return whether a verdict says that an answer is right; None if it says neither right nor wrong."""
+    """Return whether a verdict says that an answer is right, or None if it says neither right nor wrong."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold().replace(" ", "_").removesuffix("_answer").removesuffix(".0")
@@ -47,7 +47,7 @@ class Score:
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
 
-    The label is made from the first score whose name is about correctness, else from the first score. Scores for
+    The label is made from the first score whose name is about correctness, or else from the first score. Scores for
     faults, such as hallucinations, are not used; if there are only such scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
@@ -101,7 +101,7 @@ def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, 
 
 
 def _as_number(value: Any) -> float | None:
-    """Return a verdict as a finite number; None for a boolean and any other value."""
+    """Return a verdict as a finite number, or None for a boolean and any other value."""
     if isinstance(value, bool):
         return None
     try:
@@ -114,8 +114,8 @@ def _as_number(value: Any) -> float | None:
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    `with_models` adds a column with the models, which is needed if the recordings are from several models. A run with
-    the recordings of one model names that model itself.
+    `with_models` adds a column with the models, which is needed if the recordings are from several models. With the
+    recordings of a single model, the run itself names the model.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuestions:
-    """The values of each column by question id, and the lowest and highest score of each trait."""
+    """The values of each column, keyed by question id, and the lowest and highest score of each trait."""
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
     scales: Mapping[str, tuple[float, float]]
@@ -41,7 +41,7 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a list with one warning if the benchmark lacks questions of the results; else an empty list."""
+    """Return a list with one warning if the benchmark lacks questions of the results, or else an empty list."""
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []

@@ -42,7 +42,7 @@ class CompareCommand(StrictCommand):
     """A command whose option `--fail-on-regression` has an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; `--fail-on-regression` has the value 0 if no number follows it."""
+        """Parse the arguments, giving `--fail-on-regression` the value 0 if no number follows it."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -169,7 +169,7 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note with the number of questions of a pair that are not checked, and why; nothing if all are."""
+    """Yield a note with the number of questions of a pair that are not checked, and why, if there are any."""
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),
@@ -195,12 +195,12 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return how to update older results of a single recording file, as the end of a message; "" if there are none."""
+    """Return the end of a message on updating older results of a single recording file, or "" if there are none."""
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
     return (
-        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named by their file: write it again "
+        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named after their file: write it again "
         "with `karenina run`"
     )
 
@@ -208,7 +208,7 @@ def _renamed(comparison: Comparison) -> str:
 def _notes(comparison: Comparison) -> Iterator[str]:
     """Yield a note for each run without a counterpart in the other files, and for each pair with unchecked questions.
 
-    There is also a note on runs that are compared with another model because the first file lacks theirs.
+    Another note lists runs that are compared with another model because the first file has no results of theirs.
     """
     bases = comparison.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}

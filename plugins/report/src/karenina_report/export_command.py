@@ -30,7 +30,7 @@ def _format_names(incomplete: str) -> list[str]:
 
 
 def _table_names(incomplete: str) -> list[str]:
-    """Return the tables that start with `incomplete`, for shell completion."""
+    """Return the table names that start with `incomplete`, for shell completion."""
     return matching(("results", "fields", "traits", "excerpts", "stages", "calls"), incomplete)
 
 
@@ -97,7 +97,7 @@ def export(
         installed = plugins.command_plugins()
         exporter = choose(installed, format, output)
         if table is not None and not exporter.takes_table:
-            raise config_error(f"--table has no effect on the format {exporter.name}, which does not write tables")
+            raise config_error(f"--table has no effect with the format {exporter.name}, which does not write tables")
         source = open_results(results, installed, screen.note, model)
         request = ExportRequest(
             source=results,
@@ -129,7 +129,7 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
-    """Write an export to `output`, and report its path by `note`.
+    """Write an export to `output`, and call `note` with a message that names it.
 
     An existing file is renamed if an earlier export of the format could have written it. Raises `ConfigError` if not,
     or if the output cannot be written.

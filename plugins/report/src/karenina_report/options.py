@@ -56,7 +56,7 @@ AnyTemplate = Annotated[
 
 
 def is_number(word: str) -> bool:
-    """Return whether a word is a number, as `float` reads it."""
+    """Return whether `float` accepts a word as a number."""
     try:
         float(word)
     except ValueError:
@@ -144,7 +144,7 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Return the benchmark that `--benchmark` names; None without the option.
+    """Return the benchmark named by `--benchmark`, or None without the option.
 
     `reading` contains the table options, as `parse_columns` returns them. If there are none, a table is read as in the
     user's own runs that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError`
@@ -163,7 +163,7 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
+    """Return the end of a message on an output file: the new path of an earlier file, or "" if there was none."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""
 
 
@@ -171,13 +171,14 @@ def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO
     """Write a temporary file beside `output`, and rename it to `output` when it is complete.
 
     `write` is called with the open file. An existing `output` that starts with one of `begins` is renamed, and its new
-    path is returned; None if there was no such file. Raises `ConfigError` if an existing file starts with other bytes,
-    or if the output cannot be written.
+    path is returned; return None if there was no such file. Raises `ConfigError` if an existing file starts with other
+    bytes, or if the output cannot be written.
     """
     check_output(output, lines=begins)
     moved: Path | None = None
 
     def write_and_make_room(file: BinaryIO) -> None:
+        """Write the temporary file, and rename an existing output."""
         nonlocal moved
         write(file)
         file.flush()  # a full disk is detected before an earlier file is renamed

@@ -32,7 +32,7 @@ Rules = Mapping[str, FieldRules]
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark`; without it, those of the benchmarks whose runs produced the sources.
+    """Return the field rules of `benchmark` or, without it, of the benchmarks whose runs produced the sources.
 
     The paths of these benchmarks come from the user's own state folder, never from a journal. A benchmark that cannot
     be read contributes no rules.
@@ -45,7 +45,7 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources; those that cannot be read are skipped."""
+    """Yield the benchmarks of the user's own runs that produced the sources, skipping those that cannot be read."""
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -61,7 +61,7 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options with which one of the user's own runs read `benchmark`; None if no run did.
+    """Return the table options with which one of the user's own runs read `benchmark`, or None if no run did.
 
     Journals that cannot be read are skipped.
     """
@@ -78,20 +78,20 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 def _quietly() -> Iterator[None]:
     """Suppress log messages about the benchmark, which its run has already printed."""
     logger = logging.getLogger("karenina")
-    logger.addFilter(_refuse)
+    logger.addFilter(_drop_record)
     try:
         yield
     finally:
-        logger.removeFilter(_refuse)
+        logger.removeFilter(_drop_record)
 
 
-def _refuse(_record: logging.LogRecord) -> bool:
-    """Reject any log record."""
+def _drop_record(_record: logging.LogRecord) -> bool:
+    """Return False, so that a logger drops the record."""
     return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run on a journal; empty if it is not known.
+    """Return the command of the user's own run on a journal, or an empty mapping if it is not known.
 
     Raises `JournalError` or `UserStateError` if it cannot be read.
     """
@@ -139,7 +139,7 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
 
 
 def rule_text(primitive: Primitive) -> str:
-    """Return a primitive as text, with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
+    """Return a primitive as a string, with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
     parts = ", ".join(_parameters(primitive))
     return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
@@ -147,11 +147,11 @@ def rule_text(primitive: Primitive) -> str:
 def _parameters(primitive: Primitive) -> Iterator[str]:
     """Yield the name and value of each parameter that differs from its default."""
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
-        yield f"{name} {', '.join(map(_shown, value)) if isinstance(value, list) else _shown(value)}"
+        yield f"{name} {', '.join(map(_parameter_text, value)) if isinstance(value, list) else _parameter_text(value)}"
 
 
-def _shown(value: object) -> str:
-    """Return a parameter as text. For a synonym map, which can be long, return only the number of its entries."""
+def _parameter_text(value: object) -> str:
+    """Return a parameter as a string. For a synonym map, which can be long, return only the number of its entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

@@ -15,8 +15,8 @@ from karenina_core.hooks import hookspec
 class NotedRun:
     """The run that a note is about: the results of one answering model in a file.
 
-    `label` is the run's letter in a comparison, and empty for a single run. `model` is the id of the answering model;
-    None means all results of the file. `source` is the file, or None for results in memory.
+    `label` is the run's letter in a comparison, and empty for a single run. `model` is the id of the answering model,
+    or None for all results of the file. `source` is the file, or None for results in memory.
     """
 
     label: str

@@ -34,14 +34,14 @@ Source = str | Path | Iterable[VerificationResult]
 
 _SQLITE: Final = b"SQLite format 3\0"
 _ANSWERING_TASKS: Final = ("answer_generation", "generation")
-"""The keys of `prompt_config` whose instructions go to the answering model, and not to a judge."""
+"""The keys of `prompt_config` whose instructions go to the answering model rather than to a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalInfo:
-    """The information in the journal of a run; empty without a journal.
+    """The information in the journal of a run; empty if there is no journal.
 
-    `cost` is the cost of all runs in the journal, `content` a digest of the benchmark, and `settings` the
+    `cost` is the cost of all runs in the journal, `content` is a digest of the benchmark, and `settings` is the
     configuration.
     """
 
@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The instructions that the user added to judge prompts, by task; None if they are not known."""
+        """The instructions that the user added to judge prompts, keyed by task, or None if they are not known."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -64,7 +64,7 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` are the names, distributions and versions of the stages that ran. `rescored` is True if `karenina
+    `stages` contains the names, distributions and versions of the stages that ran. `rescored` is True if `karenina
     rescore` wrote the results. `missing_cost` is the reason why the cost is unknown or incomplete.
     """
 
@@ -127,14 +127,14 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
 
 
 def check_named_once(files: Sequence[Path]) -> None:
-    """Raise `ConfigError` if a file is given twice, also under two names: its results would count twice."""
+    """Raise `ConfigError` if a file is given twice, even under two names, because its results would count twice."""
     repeated = describe_repeated(files)
     if repeated is not None:
         raise ConfigError([f"{repeated}, and its results would count twice: name it once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
-    """Return the runs of a source by answering model, only that of `model` if it is given; empty without results."""
+    """Return the runs of a source by answering model, or only that of `model` if given; empty without results."""
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
         answering = result.metadata.answering_id
@@ -163,7 +163,10 @@ def _is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Name runs by their model, and also by their file if models are not unique."""
+    """Add the file, or else the path or number, to the names of runs if these are not unique.
+
+    If each source contains only one run (`one_each`) and all names are the same, the file replaces the name.
+    """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return
@@ -179,7 +182,7 @@ def base_name(path: Path) -> str:
 
 
 def _source_name(source: Source) -> str | None:
-    """Return the path of a source as text; None for results in memory."""
+    """Return the path of a source as a string, or None for results in memory."""
     return str(source) if isinstance(source, str | Path) else None
 
 
@@ -233,7 +236,7 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the source's journal; empty if it has none, or if it cannot be read.
+    """Return the information in the source's journal, which is empty if there is none or it cannot be read.
 
     Without a journal, the header of a result file may still say that the run was free.
     """
@@ -254,7 +257,7 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is unknown or incomplete, and how to fix it; None if the cost is known.
+    """Return why the cost of a source is unknown or incomplete, and how to fix it, or None if the cost is known.
 
     `spent` is the cost in its journal, or None without a journal.
     """
@@ -262,16 +265,18 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
         return None if spent.known else f"{calls} have no price: set `prices` for their models before the next run"
     if not isinstance(source, str | Path):
-        return "results in memory have no journal to read it from: name the result file of the run"
+        return "results in memory have no journal from which to read the cost: pass the result file of the run"
     path = Path(source)
     if "id" not in read_header(path):
-        return f"the run of {path.name} wrote no journal to read it from"
+        return f"the run that wrote {path.name} kept no journal from which to read the cost"
     usual = default_journal(path).name
-    return f"it is read from the run's journal, which is not in the folder of {path.name}: copy it there ({usual})"
+    return (
+        f"the cost is read from the run's journal, which is not in the folder of {path.name}: copy it there ({usual})"
+    )
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about. The id is the same for all judges, and in label files."""
+    """Return the id of the answer that a result is about. It is the same for all judges and in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -282,7 +287,7 @@ def answer_id(result: VerificationResult) -> str:
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
     """Return the id of the truth that a labeller sees, which a label stores to show for which truth it was given.
 
-    `reference` is the reference answer, and `truth` has the true values of fields as JSON text. The id starts with a
+    `reference` is the reference answer, and `truth` contains the true values of fields as JSON. The id starts with a
     letter, so that no spreadsheet reads it as a number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

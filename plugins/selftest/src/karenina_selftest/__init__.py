@@ -18,7 +18,8 @@ class commands:  # noqa: N801 - the entry point's name
         {
             "selftest": (
                 "karenina_selftest.selftest_command:app",
-                "Test a judge with attacks and honest answers whose verdicts are known, and print how often it is wrong.",
+                "Test a judge with attacks and honest answers whose verdicts are known, and print how often it is "
+                "wrong.",
             ),
         }
     )

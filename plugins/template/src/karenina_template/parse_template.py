@@ -1,4 +1,4 @@
-"""`ParseTemplate`, the stage for slot 7, in which a judge fills the template without seeing the truth; its settings.
+"""`ParseTemplate`, the stage for slot 7, in which a judge fills the template, and its settings. It sees no truth.
 
 A small judge often extracts a value that the response denies or corrects, whatever its instructions say. If its reply
 starts with a list of the values that the response rejects, it is less likely to write one of them as the answer.
@@ -46,7 +46,8 @@ logger = logging.getLogger("karenina")
 PARSING: Final = PromptTask("parsing", EXTRACTION)
 
 NAMES: Final = ("rejected", "rejected_values", "rejected_by_response")
-"""Names for the list, in order of preference; the first that is not a field of the template is used."""
+"""Names for the list of rejected values, in order of preference. The first that is not a field of the template is used.
+"""
 
 _LIST: Final = {
     "type": "array",
@@ -215,8 +216,8 @@ class ParseTemplate(ParsingStage):
         """Return the template, filled by one or more calls.
 
         The judge is called again if its reply is invalid and, with `check_values`, to check its values. A checked value
-        that the template refuses is dropped, and the result field `parsing` records the reason. Raises `PortError` or
-        `StructuredError` if the judge fails.
+        that the template rejects is dropped, and the reason is recorded in the result field `parsing`. Raises
+        `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -249,17 +250,17 @@ class ParseTemplate(ParsingStage):
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return the setting `list_rejected`; if it is None, return whether the judge is small."""
+    """Return the setting `list_rejected` or, if it is None, whether the judge is small."""
     return _is_wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return the setting `check_values`; if it is None, return whether the judge is small."""
+    """Return the setting `check_values` or, if it is None, whether the judge is small."""
     return _is_wanted(context, "check_values")
 
 
 def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    """Return the value of a setting; if it is None, return whether the judge is small."""
+    """Return the value of `setting` or, if it is None, whether the judge is small."""
     enabled: bool | None = context.setting(setting)
     if enabled is not None:
         return enabled
@@ -279,7 +280,7 @@ def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about templates with a boolean field if a small judge fills them; it may leave the field empty."""
+    """Warn about templates with a boolean field if a small judge fills them, because it may leave the field empty."""
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
@@ -302,7 +303,7 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the field schemas that the judge of a question's template gets; empty without a valid template."""
+    """Return the schemas of the fields that a judge fills for a question; empty if it has no valid template."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 

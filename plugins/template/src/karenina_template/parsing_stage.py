@@ -85,9 +85,9 @@ _FINDINGS: Final = (
 class ParsingStage(Stage):
     """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
 
-    No judge is called for a template whose fields all read the raw response, nor for an answer without text, in which
-    every field is None and fails. If the judge cannot be reached or its replies are invalid, the outcome is
-    PARSE_ERROR, and the item does not count as a wrong answer.
+    No judge is called for a template whose fields all read the raw response. No judge is called for an answer without
+    text either: all of its fields are None, and fail. If the judge cannot be reached or its replies are invalid, the
+    outcome is PARSE_ERROR, and the item does not count as a wrong answer.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
@@ -103,10 +103,10 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER if no judge is needed. Does nothing by default."""
+        """Set artifacts other than PARSED_ANSWER when no judge is needed. Does nothing by default."""
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the question's template has a field that a judge fills. False for an invalid template."""
+        """Return whether a judge fills any field of the question's template; False if the template is invalid."""
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
@@ -158,13 +158,13 @@ async def fill_template(
 ) -> StructuredResult[BaseAnswer]:
     """Return the template, filled by the judge and bound to the question's truths.
 
-    - `schema`: the template's schema, possibly with further fields; by default that of `bound`.
-    - `record`: keys of the result field `parsing`, and the further fields of the reply that are recorded under them if
-      they are not empty. If the first reply could not be used unchanged, `parsing` also records the mode, the tries,
-      and whether the reply was repaired.
+    - `schema`: the template's schema, possibly with additional fields; by default, the schema of `bound`.
+    - `record`: maps keys of the result field `parsing` to additional fields of the reply, whose values are recorded
+      under these keys unless they are empty. If the first reply could not be used unchanged, `parsing` also records the
+      mode, the number of tries, and whether the reply was repaired.
     - `check`: a function that raises `ValueError` if the filled template does not fit the response. The judge is then
       asked again. It is also asked again if it returns a date although `text` contains none.
-    - `text`: the text that the judge reads, by default the raw response.
+    - `text`: the text that the judge reads; by default, the raw response.
 
     Raises `PortError` or `StructuredError`, as `ask` does.
     """
@@ -172,6 +172,7 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
+        """Return the bound template. Raises an exception if its dates or values do not fit the response."""
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
@@ -188,7 +189,7 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """Return the item's part of the prompt: the fields with their hints, the question, and the fenced response.
+    """Return the prompt for an item: the fields with their hints, the question, and the fenced response.
 
     The fields come first, so that servers can cache them for all questions with the same template.
     """
@@ -202,5 +203,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints by field; empty if `include_extraction_hints` is false."""
+    """Return the template's extraction hints, keyed by field; empty if `include_extraction_hints` is false."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template and the trust with which it was loaded; `trust` is None if it needs none."""
+    """A template and the trust with which it was loaded; `trust` is None if the template needs no trust."""
 
     template: Template
     trust: Trust | None
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, or None if it has none. The template is loaded once for the same `trust`.
+    """Return the question's answer template, or None if it has none. The template is loaded only once per `trust`.
 
-    `trust` decides which sources may be executed (by default none); classes, and sources that contain only
-    declarations, need no trust. Raises `TemplateError` for an invalid template, or `UntrustedTemplate` for code that is
-    not trusted.
+    `trust` decides which sources may be executed (by default, none). Classes, and sources that contain only
+    declarations, need no trust. Raises `TemplateError` for an invalid template, and `UntrustedTemplate` for code that
+    is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -74,7 +74,7 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, by field; empty if the template cannot be loaded."""
+    """Return the plugin options in the question's template, keyed by field; empty if the template cannot be loaded."""
     try:
         template = template_of(question, trust)
     except TemplateError:
@@ -84,12 +84,12 @@ def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str
 
 
 def primitive_kinds() -> Mapping[str, type[Primitive]]:
-    """Return the primitive classes that templates may use, by name."""
+    """Return the primitive classes that templates may use, keyed by name."""
     return known_primitives()
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives that a source declares; empty for sources that are code or invalid."""
+    """Return the primitives that a template source declares, or an empty list if it contains code or is invalid."""
     try:
         template = load_template(source)
     except TemplateError:

@@ -28,7 +28,7 @@ class ValidateTemplate(Stage):
     """The stage that loads the question's template, which is executed only if it contains code and is trusted.
 
     An invalid template ends its items with TEMPLATE_ERROR, but not the run. The stage is skipped for questions that
-    have traits and no template, because only their traits are scored.
+    have traits but no template, because only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -92,10 +92,10 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage for questions that have traits and no template, if traits are scored too."""
+        """Skip the stage for questions that have traits but no template, if traits are also scored."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
-            return Skip("the question has traits and no template")
+            return Skip("the question has traits but no template")
         return True
 
     def execute(self, context: VerificationContext) -> None:
@@ -120,7 +120,7 @@ class ValidateTemplate(Stage):
 
     @staticmethod
     def _refuse(context: VerificationContext, message: str) -> None:
-        """End the item with TEMPLATE_ERROR and the message."""
+        """End the item with TEMPLATE_ERROR and `message`."""
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, message)
         context.mark_error(message, Outcome.TEMPLATE_ERROR)
 

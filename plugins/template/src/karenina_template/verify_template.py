@@ -57,7 +57,7 @@ class VerifyTemplate(Stage):
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether the template may have a primitive with `before_run`.
 
-        Only the template's text is read, because loading it is slow.
+        Only the template's source is searched, because loading it is slow.
         """
         from karenina_template.templates import known_primitives
 
@@ -124,7 +124,7 @@ class VerifyTemplate(Stage):
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
         """Set the artifacts for the fields.
 
-        If `verify()` raises, the fields fail; only `InvalidAnswer` is raised again.
+        If `verify()` raises, the fields fail; only `InvalidAnswer` is re-raised.
         """
         from karenina_template.templates.comparison import Comparison
         from karenina_template.templates.errors import InvalidAnswer
@@ -158,7 +158,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """Record in the result field `why` which code points differ, for failed fields that look like their truths."""
+    """For failed fields that look like their truths, record in the result field `why` which code points differ."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -177,7 +177,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which a source that uses or defines a primitive with `before_run` contains at least one."""
+    """Return words of which at least one occurs in any source that uses or defines a primitive with `before_run`."""
     from karenina_template.templates import Primitive, known_primitives
 
     primitives = known_primitives()

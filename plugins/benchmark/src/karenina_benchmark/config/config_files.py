@@ -41,7 +41,7 @@ def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Write the explicitly given values to a JSON file, for `read_config` and the option `--config`.
+    """Write the explicitly set values to a JSON file, for `read_config` and the option `--config`.
 
     API keys and other values that may be secret are left out, and a warning names their settings. Raises `ConfigError`
     if the file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
@@ -59,7 +59,7 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly given values without secrets, and the names of the settings with secrets."""
+    """Return the explicitly set values without secrets, and the names of the settings with secrets."""
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -100,7 +100,7 @@ def _without_secrets(
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
     """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
 
-    The file may have up to 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
+    The file may be up to 100 MB in size; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
     limit. Error messages name lines but quote no values from the file, which may be API keys.
     """
     file = Path(path)
@@ -111,7 +111,7 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
         problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
         raise ConfigError([problem]) from error
     except ValueError as error:
-        cure = "; texts need quotes" if str(error).startswith("Invalid value") else ""
+        cure = "; strings need quotes" if str(error).startswith("Invalid value") else ""
         raise ConfigError([f"the configuration file {file} is not valid: {error}{cure}"]) from None
     if values is None:
         return {}
@@ -122,7 +122,7 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `values` is a preset of the reference, else `values` unchanged."""
+    """Return the settings under `config` if `values` is a preset of the reference, or else `values` unchanged."""
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
         return values
@@ -131,14 +131,14 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Return a model of the reference with its default interface, `langchain`, if it names none."""
+    """Return a model of the reference, with its default interface, `langchain`, if it specifies none."""
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
-    """Return the value of a file.
+    """Parse the text of a file, and return its value.
 
-    Raises `ValueError`, without quoting values, if it is invalid or its suffix is unknown.
+    Raises `ValueError`, without quoting values, if the text is invalid or the suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -153,9 +153,9 @@ def _parse(file: Path, text: str) -> Any:
 
             values = json.loads(text)
         else:
-            raise ValueError(f"the file name ending {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
+            raise ValueError(f"the file extension {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
     except RecursionError:
-        raise ValueError("it is nested too deeply; check the file") from None
+        raise ValueError("the file is nested too deeply; simplify it") from None
     except ValueError as error:
         if "int_max_str_digits" in str(error):
             raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
@@ -167,7 +167,10 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
-    """Return the value of a YAML file. Raises `ValueError` (not `ConfigError`), which says where and how to fix it."""
+    """Return the value of a YAML file.
+
+    If the text is invalid, raises `ValueError` (not `ConfigError`) with the location, the problem and the cure.
+    """
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
 
@@ -187,7 +190,7 @@ class ConfigLayers:
     def add(self, values: Mapping[str, Any], origin: str) -> None:
         """Add a layer of values that come from `origin`.
 
-        Raises `ConfigError`, which names `origin`, for a conflict in them.
+        Raises `ConfigError`, which names `origin`, if the values conflict.
         """
         try:
             flat = translate_settings(flatten_settings(values))
@@ -201,14 +204,14 @@ class ConfigLayers:
         return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
-        """Return the configuration. Raises `ConfigError`, which names the origin of each wrong value."""
+        """Return the configuration. Raises `ConfigError`, which names the origin of each invalid value."""
         try:
             return VerificationConfig(**self.values)
         except ConfigError as error:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Return a problem with the origin of the setting that it begins with, if that is known."""
+        """Return a problem, preceded by the origin of the setting that it begins with if that is known."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -219,7 +222,7 @@ class ConfigLayers:
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
     """Return `table` with relative paths to recordings resolved against the folder of `file`.
 
-    If `file` is None, the paths stay as they are.
+    If `file` is None, the paths are left unchanged.
     """
     folder = file.parent if file is not None else Path()
     return {
@@ -231,7 +234,7 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
-    """Return a model with the path in `manual_traces` resolved against `folder`; other values stay as they are."""
+    """Return a model with the path in `manual_traces` resolved against `folder`; other values are left unchanged."""
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -288,7 +291,7 @@ def _path_settings(interface: Any) -> frozenset[str]:
 def _resolve_command(command: Any, folder: Path) -> Any:
     """Return a server's command with a relative path to its program resolved against `folder`.
 
-    Programs that are looked up in PATH, URLs, and commands that cannot be parsed stay as they are.
+    Programs that are looked up in PATH, URLs, and commands that cannot be parsed are left unchanged.
     """
     if not isinstance(command, str) or "://" in command:
         return command

@@ -50,7 +50,7 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _forms(text: str) -> str:
-    """Return how to write a model, with `text` in the examples if it may be shown and has no colon."""
+    """Return a description of how to write a model, with `text` in its examples if it may be shown and has no colon."""
     if ":" in text or not _HARMLESS_NAME.fullmatch(text):
         return _FORMS
     return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
@@ -75,9 +75,9 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return a model given as a JSON object.
+    """Return the fields of a model given as a JSON object.
 
-    Raises `ConfigError`, which does not quote `text`: it may contain an API key.
+    Raises `ConfigError`, which does not quote `text`, because that may contain an API key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -98,7 +98,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model that all answers in a file name, or else the file's name without its suffix.
+    """Return the model name given by all answers in a file, or else the file's name without its suffix.
 
     A file that cannot be read is not an error here.
     """
@@ -111,10 +111,10 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role, each with an `id`: the given one, else its name, with a number if that is taken.
+    """Return the models of one role. Each has an `id`: the given id or else its name, with a number if that is taken.
 
-    Each file of `recordings` adds a model that returns the answers in the file. The name of this model is the one that
-    all answers name, or else the name of the file without its suffix; it does not depend on other files. If several
+    Each file of `recordings` adds a model that returns the answers in the file. The model's name is the one given by
+    all answers in the file, or else the file's name without its suffix; it does not depend on other files. If several
     models have the same name, a warning says which id each of them has.
 
     Raises `ConfigError` if a model is invalid, or if a file is given twice.
@@ -122,7 +122,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
     if repeated is not None:
-        raise ConfigError([f"the file of recordings {repeated}: name it once"])
+        raise ConfigError([f"the recordings file {repeated}: name it once"])
     for path in recordings:
         name = _recorded_model(path)
         models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
@@ -148,7 +148,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
 
 def _origin(model: Mapping[str, Any]) -> str:
-    """Return where the replies of a model come from: its recordings, or its interface, name and base URL."""
+    """Return the origin of a model's replies: its recordings, or its interface, name and base URL."""
     traces = model.get("manual_traces")
     if isinstance(traces, str):
         return traces

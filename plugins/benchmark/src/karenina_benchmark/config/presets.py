@@ -24,7 +24,7 @@ def presets_folder() -> Path:
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the file of each preset by name, sorted by name."""
+    """Return the files of the presets, keyed by and sorted by name."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
@@ -93,6 +93,6 @@ def _with_absolute_paths(name: str, value: Any) -> Any:
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model with an absolute path to its recordings; other models stay as they are."""
+    """Return a model with an absolute path to its recordings; other models are left unchanged."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
 
 FORMAT_VERSION = 1
-"""The version of this format; files with a newer one are refused."""
+"""The version of this format; files with a newer version are rejected."""
 FORMAT_PROPERTY = "karenina_format_version"
 REFERENCE_MAJOR = 3
 
@@ -148,7 +148,7 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
         source = template_source_of(question)
     except TemplateError as error:
         raise BenchmarkFileError(
-            path, _locate(number, question.id), str(error), "give the template as source instead of a class"
+            path, _locate(number, question.id), str(error), "pass the template as source code instead of a class"
         ) from error
     unread: dict[str, Any] = dict(question.unread)
     content: dict[str, Any] = {"@type": "Question", "text": question.question}
@@ -223,7 +223,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         raise _make_error(error, path, "", "correct it there; nothing was loaded") from error
     if data.get("@type", "DataFeed") != "DataFeed":
         raise BenchmarkFileError(
-            path, "@type", f"the file contains a {data['@type']!r}, not a DataFeed", "give a benchmark file"
+            path, "@type", f"the file contains a {data['@type']!r}, not a DataFeed", "pass a benchmark file"
         )
     place = "the benchmark"
     try:
@@ -358,7 +358,7 @@ def _read_item(item: object) -> Question:
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
     if not isinstance(content, dict):
-        raise ValueError("it has no `item` with a Question object")  # noqa: TRY004
+        raise ValueError("the `item` with a Question object is missing")  # noqa: TRY004
     properties = Properties(content.get("additionalProperty"))
     answer, code = _read_part(content, "acceptedAnswer"), _read_part(content, "hasPart")
     traits, dynamic = read_traits(_as_list(content.get("rating")))
@@ -402,7 +402,9 @@ def _read_extra(value: object) -> dict[str, Any]:
         raise ValueError("plugin_fields must be an object")  # noqa: TRY004
     for name in value:
         if not is_owned(name, "question_fields"):
-            raise ValueError(f"plugin_fields has {name!r}, but the name of a plugin's field begins with its package")
+            raise ValueError(
+                f"plugin_fields contains {name!r}, but the name of a plugin's field starts with its package"
+            )
     return value
 
 
@@ -435,7 +437,7 @@ def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list as it is, None as an empty list, and any other value as a list of one, as JSON-LD allows."""
+    """Return a list unchanged, None as an empty list, and any other value as a list of one, as JSON-LD allows."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -448,13 +450,13 @@ def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key without its `@type`; empty if it is missing.
+    """Return the object under a key without its `@type`, or an empty dict if it is missing.
 
     Raises `ValueError` for several objects.
     """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
-        raise ValueError(f"{key} must be one object")
+        raise ValueError(f"{key} must be a single object")
     return {name: value for part in parts for name, value in part.items() if name != "@type"}
 
 
@@ -467,9 +469,9 @@ _REQUIRED = object()
 
 
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
-    """Return the text under a key, or `default` if it is missing or null; a numeric `version` becomes text.
+    """Return the string under a key, or `default` if it is missing or null; a numeric `version` becomes a string.
 
-    Raises `ValueError` for a missing text without a default, and for any other value.
+    Raises `ValueError` if the string is missing and there is no default, and for any other value.
     """
     value = data.get(key)
     if value is None:
@@ -484,7 +486,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a string that contains JSON; return any other value unchanged, also a string that is not JSON."""
+    """Decode a string that contains JSON; return any other value, including a string that is not JSON, unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -494,6 +496,6 @@ def _decode_json(value: Any) -> Any:
 
 
 def _take_custom(properties: Properties) -> dict[str, Any]:
-    """Remove the custom properties and return them by name, without the prefix `custom_`."""
+    """Remove the custom properties and return their values, keyed by name without the prefix `custom_`."""
     names = [name for name in properties.names() if name.startswith(_CUSTOM_PREFIX)]
     return {name.removeprefix(_CUSTOM_PREFIX): properties.take(name) for name in dict.fromkeys(names)}

@@ -47,13 +47,13 @@ _DYNAMIC = "DynamicRubricTrait"
 _OWN_KEYS = {"@type", "name", "description", "additionalType", "additionalProperty"}
 _RANGE_KEYS = {"bestRating", "worstRating"}
 _ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
-"""Values that are strings with JSON in older files."""
+"""Values that older files contain as JSON strings."""
 _SCALED = ("llm", "agentic", "callable")
 _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s whose values are taken out by name; the others stay unchanged in `rest`.
+    """A list of `PropertyValue`s whose values are taken out by name; the others remain unchanged in `rest`.
 
     Accepts None (no properties) and a single object. Raises `ValueError` for any other value that is not a list.
     """
@@ -68,7 +68,7 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return the value of the first property with this name and remove it from `rest`; `default` if none has it.
+        """Return the value of the first property with this name and remove it from `rest`, or return `default`.
 
         Properties with keys other than `@type`, `name` and `value` are not taken.
         """
@@ -217,7 +217,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
         try:
             _normalize_values(kind, data, rating)
         except (ValueError, RecursionError) as error:
-            problem = f"a list or mapping in it cannot be read: {error}"
+            problem = f"a list or mapping in the trait cannot be read: {error}"
         properties.rest += [property_value(name, data.pop(name)) for name in _find_unused(kind, data)]
         if isinstance(data.get(_OVERRIDE), dict):
             unknown = _split_override(data)
@@ -250,7 +250,9 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
             if isinstance(trait, RegexRubricTrait):
                 _check_trait_pattern(trait)
             if needs_concept and not (trait.summary or trait.description):
-                raise ValueError("it has no summary or description, so its concept cannot be looked for in answers")
+                raise ValueError(
+                    "the trait has no summary or description, so its concept cannot be looked for in answers"
+                )
         except ValueError as error:
             problem = explain_error(error)
         else:
@@ -265,7 +267,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait could not be scored after it is read from a file; None if it could."""
+    """Return why the trait could not be scored once it is read back from a file, or None if it could."""
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None

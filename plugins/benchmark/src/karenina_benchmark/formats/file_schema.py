@@ -102,7 +102,7 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     }
     described = {name: _HEAD_TEXTS[name] for name in (*yaml_format.HEAD_KEYS, "questions", "questions_from")}
     schema = _object(described, top, ["karenina", "name"], default=_TEXT)
-    title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A benchmark of Karenina"}
+    title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A Karenina benchmark"}
     return {**title, **schema, "$defs": defs}
 
 
@@ -214,7 +214,7 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> Non
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of fields owned by plugins, by full name and as tables of the plugins' packages."""
+    """Return the schemas of fields owned by plugins, both keyed by full name and as tables of the plugins' packages."""
     return with_tables(
         {
             name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
@@ -241,7 +241,7 @@ def _list_of(name: str) -> Schema:
 
 
 def _help_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the descriptions of a model's fields by name; empty texts for fields without one."""
+    """Return the descriptions of a model's fields, keyed by name; fields without a description have an empty string."""
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 

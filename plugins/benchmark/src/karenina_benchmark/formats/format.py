@@ -24,7 +24,7 @@ are skipped, and None if there are no such files.
 class Format:
     """A file format for benchmarks.
 
-    `name` is for messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
+    `name` is used in messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
     `.bench.json`); a format without suffixes is only used for files that it recognizes.
 
     `read` returns the benchmark in a file and executes nothing in it. Before it opens other files, it calls its second

@@ -85,7 +85,7 @@ def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkCo
     """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no columns."""
     if not has_rows(path):
         what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
-        raise BenchmarkFileError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
+        raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
     return _read_columns(path, columns)
 
 
@@ -130,7 +130,7 @@ OWNER: Final = "karenina-benchmark"
 
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
-    """Return the formats of all plugins. The built-in ones are included even if `plugins` does not offer them."""
+    """Return the formats of all plugins. The built-in formats are included even if `plugins` does not offer them."""
     from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
@@ -139,7 +139,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format at the end of the name (`.bench.json`), else `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the name (`.bench.json`), or else `path.suffix`.
 
     The returned suffix is in lower case.
     """
@@ -173,11 +173,11 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
         )
     purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"
-    raise BenchmarkFileError(path, "", f"the file name ending {suffix!r} is not supported for {purpose}", cure)
+    raise BenchmarkFileError(path, "", f"the file extension {suffix!r} is not supported for {purpose}", cure)
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and the name of each format as one text, for messages."""
+    """Return the suffixes and the name of each format in a single string, for messages."""
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
     )

@@ -1,8 +1,8 @@
 """JSON files of the reference's graphical interface, converted to JSON-LD checkpoints before they are read.
 
 Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
-{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept where that of a JSON-LD
-checkpoint is kept.
+{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
+that of a JSON-LD checkpoint.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Return a question of the graphical interface as a `DataFeedItem`; any value but an object is left unchanged."""
+    """Return a question of the graphical interface as a `DataFeedItem`; a value that is not an object is unchanged."""
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}
@@ -113,7 +113,7 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    """Return whether a question's entry has no meaning here, but is kept with the unknown content."""
+    """Return whether an entry of a question is unknown here, and is therefore kept with the unknown content."""
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
     return value is not None and key not in _KNOWN and key not in _ENCODED

@@ -82,7 +82,7 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The position of each question by id, and the offset, number and digest of its line by position.
+    """The position of each question, keyed by id, and the offset, number and digest of each line, by position.
 
     A digest shows whether a line has changed since loading. `broken` contains the errors in lines that cannot be read.
     """
@@ -95,7 +95,7 @@ class _Index:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
-    """Return the positions of the questions, the first line if it is a head, and the ids of questions with `unread`.
+    """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread`.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -152,9 +152,9 @@ def _digest(line: bytes) -> bytes:
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return the id of a question, or one made of its position and text.
+    """Return the id of a question, or an id made from its position and text.
 
-    Raises `BenchmarkFileError` without a question.
+    Raises `BenchmarkFileError` if the line has no question.
     """
     text = values.get("question")
     if text is None or text == "":
@@ -175,17 +175,18 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
-    """Return the object of a line as a section in which every place has the number of that line."""
+    """Return the object in a line as a section in which every place has the line's number."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
 @dataclass(frozen=True, slots=True)
 class _ScalarTexts(Mapping[Place, str]):
-    """The scalars in a JSON object as text, by their place."""
+    """The scalars in a JSON object as strings, keyed by place."""
 
     json_object: Mapping[str, Any]
 
     def __getitem__(self, place: Place) -> str:
+        """Return the scalar at a place: a string unchanged, and any other value as JSON."""
         value: Any = self.json_object
         for part in place:
             value = value[part]
@@ -199,7 +200,7 @@ class _ScalarTexts(Mapping[Place, str]):
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """A mapping of the questions in a file by id, each built from its line when it is accessed.
+    """A mapping from ids to the questions in a file. Each question is built from its line when it is accessed.
 
     Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
     question, or if the line has changed since loading.
@@ -236,7 +237,7 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the line of a question in the file; None for a question that was replaced in memory."""
+        """Return the line of a question in the file, or None for a question that was replaced in memory."""
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
@@ -275,7 +276,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(_make_section(values, self._path, number), id)
 
     def _read_line(self, position: int) -> bytes:
-        """Return a line of the file without its line break. Safe in threads and forked processes."""
+        """Return a line of the file without its line break. This is safe in threads and forked processes."""
         start, end = self._index.offsets[position], self._index.offsets[position + 1]
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
             line = os.pread(self._file.fileno(), end - start, start)

@@ -41,6 +41,7 @@ def find_warnings(
     unscorable: Found = {}
 
     def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
+        """Collect the unknown and unused names of traits, and the reasons why traits cannot be scored."""
         for trait in traits:
             place = f"trait {trait.name!r}{of}"
             for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
@@ -57,7 +58,7 @@ def find_warnings(
         check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
     warnings: list[str] = []
     if scenarios:
-        warnings.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, and left out of runs")
+        warnings.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, but left out of runs")
     unfinished = benchmark.unfinished_ids()
     if unfinished:
         drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
@@ -87,7 +88,7 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Return the number of scenarios, the first names, and what scenarios are, for messages."""
+    """Return the number of scenarios, the names of the first ones, and an explanation of scenarios, for messages."""
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
     return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"
 
@@ -99,7 +100,7 @@ def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
 
 
 def why_unscorable(trait: RubricTrait) -> str | None:
-    """Return why the installed plugins cannot score a trait; None if they can."""
+    """Return why the installed plugins cannot score a trait, or None if they can."""
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
             f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"

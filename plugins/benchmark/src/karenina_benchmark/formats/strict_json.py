@@ -41,7 +41,7 @@ def _parse_finite(number: str) -> float:
     """Return the number as a float. Raises `_RefusedError` if it is too large for one."""
     value = float(number)
     if isinf(value):
-        raise _RefusedError(f"the number {number:.40} is too large", "write it as text, in quotes")
+        raise _RefusedError(f"the number {number:.40} is too large", "write it as a string, in quotes")
     return value
 
 
@@ -68,7 +68,7 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
         raise BenchmarkFileError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
     except ValueError as error:
         what = f"a whole number in the JSON has more than {MAX_DIGITS} digits"
-        raise BenchmarkFileError(path, place, what, "shorten it, or write it as text, in quotes") from error
+        raise BenchmarkFileError(path, place, what, "shorten it, or write it as a string, in quotes") from error
     except RecursionError as error:
         raise BenchmarkFileError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
     trouble = find_problem_in_json(text, data)
@@ -77,6 +77,6 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
         raise BenchmarkFileError(path, place, f"{within}{trouble.what}", trouble.cure)
     if not isinstance(data, dict):
         kind = type(data).__name__
-        cure = "give a benchmark file" if line is None else "write one JSON object per line"
+        cure = "pass a benchmark file" if line is None else "write one JSON object per line"
         raise BenchmarkFileError(path, place, f"the JSON value is a {kind}, not an object", cure)
     return data

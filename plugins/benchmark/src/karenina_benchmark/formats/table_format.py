@@ -60,9 +60,10 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     it is about, and question fields such as `id` and `author` (`column_roles` lists the names).
 
     `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question`
-    can also be a text with columns in braces, and `answer.NAME` maps one of several right answers. `columns` may also
-    contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with the right
-    one: by letter if the question has options, else by a rule for the kind of the column's answers (`declare_answers`).
+    can also be a string with column names in braces, and `answer.NAME` maps one of several right answers. `columns` may
+    also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with the
+    right answer: by letter if the question has options, else by a rule for the kind of the column's answers
+    (`declare_answers`).
 
     Raises `BenchmarkFileError` if the file cannot be read, no column has questions, or a row is invalid.
     """
@@ -77,7 +78,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     by = reading.get("choice_by")
     if by is not None and by not in CHOICE_BY:
         cure = suggest_key(by, CHOICE_BY, f"write one of {', '.join(CHOICE_BY)}")
-        raise BenchmarkFileError(path, "", f"options are not found by {by!r}", cure)
+        raise BenchmarkFileError(path, "", f"right options cannot be found by {by!r}", cure)
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:
         raise BenchmarkFileError(path, "", done.problem, done.cure)
@@ -88,7 +89,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
-        done.warnings.append(f"in rows with fewer cells than the header, the last cells are taken as empty: {shown}")
+        done.warnings.append(f"in rows with fewer cells than the header, the last cells are treated as empty: {shown}")
     own = chosen.fields.get("answer_template", "")
     compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
     try:
@@ -100,6 +101,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[str] = set()
 
     def make_template(row: Row) -> str | None:
+        """Return the row's declared template, or else the source in its own column, or None if there is neither."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
@@ -176,7 +178,7 @@ def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:
-    """Return the value at a path of keys in an object; None if a key is missing."""
+    """Return the value at a path of keys in an object, or None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -212,9 +214,9 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
         raise BenchmarkFileError(
             table.file,
             "",
-            "no column has the name of a question",
+            "no column is named like a question",
             f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; name them with --columns "
-            f"question=COLUMN,answer=COLUMN, or, for other comparisons than ExactMatch, in a YAML file:\n{example}",
+            f"question=COLUMN,answer=COLUMN, or, for comparisons other than ExactMatch, in a YAML file:\n{example}",
         )
     fields = {name: roles.columns[name] for name in (QUESTION, ID, KEYWORDS) if name in roles.columns}
     if TRUTH in roles.columns or roles.fields:
@@ -237,7 +239,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question, and with its right answers as text."""
+    """Return the row with the complete text of its question, and with its right answers as strings."""
     if question is None:
         return row
     roles = chosen.roles
@@ -252,7 +254,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message that the table contains neither answers nor templates, and how to fix that."""
+    """Return a message that the table contains neither answers nor templates, and how to fix this."""
     cure = "add a column with the right answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:

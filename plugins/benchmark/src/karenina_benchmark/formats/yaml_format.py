@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import Template
 
 FORMAT_VERSION = 1
-"""The version of this format; files with a newer one are refused."""
+"""The version of this format; files with a newer version are rejected."""
 
 _TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
 _TOP_KEYS = (
@@ -204,7 +204,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is the default id. Raises one `BenchmarkFileError` with all errors in it."""
+    """Read a question from a mapping; `id` is the default id. Raises one `BenchmarkFileError` with all its errors."""
     problems = Problems()
     attempt = problems.attempt
     content = section.value
@@ -240,7 +240,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the fields owned by plugins, by full name. Raises `BenchmarkFileError` for a field that is given twice."""
+    """Return the fields owned by plugins, keyed by full name. Raises `BenchmarkFileError` for a repeated field."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -262,7 +262,8 @@ def _read_example(section: Section) -> dict[str, str]:
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
     """Return the source of the template, and the loaded template if the file declares its fields.
 
-    Raises `BenchmarkFileError` for an invalid declaration, a strategy without fields, and fields beside a source.
+    Raises `BenchmarkFileError` for an invalid declaration, a strategy without fields, and fields in addition to a
+    source.
     """
     fields = section.section("answer")
     source = section.text("template")
@@ -275,7 +276,7 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
             )
         return source, None
     if source is not None:
-        raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
+        raise section.error("the question has both `answer` and `template`", "keep one of the two", "template")
     written, place = section.document.written, fields.path
     declared = keep_written_truths(fields.value, lambda *path: written.get((*place, *path)))
     try:
@@ -328,14 +329,14 @@ def _load_declared_template(source: str, section: Section) -> Template:
 
 
 def _part_of(reason: str) -> str:
-    """Return the key in a field's declaration that a template error is about."""
+    """Return the key in a field's declaration that a template error with this `reason` concerns."""
     if "ground truth" in reason or "ground_truth" in reason:
         return "ground_truth"
     return "weight" if reason.startswith("weight") else "verify_with"
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions from a table. Raises one `BenchmarkFileError` with all errors in it."""
+    """Add the questions from a table. Raises one `BenchmarkFileError` with all its errors."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -378,7 +379,10 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
-    """Return the rubric under a key; None if it is missing or empty. Raises `BenchmarkFileError` for invalid traits."""
+    """Return the rubric under a key, or None if it is missing or empty.
+
+    Raises `BenchmarkFileError` for invalid traits.
+    """
     value = section.value.get(key)
     if value is None:
         return None
@@ -392,7 +396,7 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
 
 
 def _trait_fields(trait: object) -> Collection[str]:
-    """Return the field names of a trait's kind; empty if the kind is unknown."""
+    """Return the field names of a trait's kind, or an empty collection if the kind is unknown."""
     kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
     return () if kind is None else kind.model_fields.keys()
 
@@ -425,7 +429,10 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile; `by_kind` if the rubric has one list per trait kind."""
+    """Raise `ValueError` for a pattern that does not compile.
+
+    `by_kind` is true if the rubric has one list per trait kind, which the error then names.
+    """
     for position, trait in enumerate(rubric.regex_traits):
         try:
             check_pattern(trait.pattern)
@@ -448,7 +455,7 @@ def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark, except its questions, by their keys in a file."""
+    """Return the values of a benchmark, except its questions, under their keys in a file."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -461,7 +468,7 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question by their keys in a file.
+    """Return the values of a question under their keys in a file.
 
     Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
     """
@@ -469,7 +476,10 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         source = template_source_of(question)
     except TemplateError as error:
         raise BenchmarkFileError(
-            path, f"question {number} ({question.id})", str(error), "give the template as source instead of a class"
+            path,
+            f"question {number} ({question.id})",
+            str(error),
+            "pass the template as source code instead of a class",
         ) from error
     data: dict[str, Any] = {
         "question": question.question,
@@ -495,7 +505,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
 
 
 def _traits(rubric: Rubric | None) -> list[Any] | None:
-    """Return the traits of a rubric as JSON-compatible dicts; None without a rubric."""
+    """Return the traits of a rubric as JSON-compatible dicts, or None if there is no rubric."""
     return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
 
 
@@ -503,5 +513,5 @@ _KEPT_IF_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_cre
 
 
 def _without_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `data` without None, and without empty values of keys whose default is empty."""
+    """Return `data` without None values, and without empty values of keys whose default is empty."""
     return {key: value for key, value in data.items() if value is not None and (value or key in _KEPT_IF_EMPTY)}

@@ -88,9 +88,9 @@ _SHORT_WORDS: Final = re.compile(
 _SENTENCE_END: Final = re.compile(r"[.!?][\"')\]]*(?:\s|$)|[\u3002\uff01\uff1f\uff61\u0964\u061f\u1362]")
 _CHARACTERS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
-"""Chinese and Japanese, which are written without spaces, have about two characters per word, ..."""
+"""A Chinese or Japanese character. These languages are written without spaces, with about two characters per word."""
 _LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""... and Thai, Lao, Burmese and Khmer about five letters per word."""
+"""A letter in Thai, Lao, Burmese or Khmer, which are written without spaces, with about five letters per word."""
 _ITEM_WORDS: Final = 8
 _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
 """A comma next to text that is too long to be a list item."""
@@ -183,7 +183,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a right answer as the kind that the user named; return None if it cannot be read as that kind.
+    """Read a right answer as the kind that the user named. Return None if it cannot be read as that kind.
 
     `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
     """
@@ -217,7 +217,7 @@ def is_error_cell(value: Any) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; a float is rounded to 15 significant digits, as in spreadsheets."""
+    """Return a cell as a string; a float is rounded to 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -259,13 +259,13 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
 
 
 def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
-    """Return the first reading, in a fixed order of kinds, that is certain; None if none is."""
+    """Return the first certain reading, in a fixed order of kinds, or None if no reading is certain."""
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, in which multi-line lists are prose if as many multi-line texts or more are prose."""
+    """Return the answers, with multi-line lists read as prose if at least as many multi-line texts are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -276,7 +276,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, in which all texts are prose if more than half of them are."""
+    """Return the answers, with all texts read as prose if more than half of them are prose."""
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
         at
@@ -315,7 +315,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
-    """Return the possible readings of a cell by kind, except text and prose."""
+    """Return the possible readings of a cell, keyed by kind, except text and prose."""
     value, question = cell.value, cell.question
     if is_empty(value):
         return {"empty": Answer("empty")}
@@ -344,7 +344,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Return a text as *yes or no*; None if it is neither, or if the question asks for something else."""
+    """Read a text as *yes or no*. Return None if it is neither, or if the question asks for something else."""
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
@@ -355,7 +355,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
-    """Return a text as the letter of an option; None unless the question offers that option."""
+    """Read a text as the letter of an option. Return None unless the question offers that option."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -366,7 +366,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
-    """Return a text as a number; None if it is none, or if it names options or is a code."""
+    """Read a text as a number. Return None if it is not a number, names options, or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -390,7 +390,10 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Return a text as a date, in ISO 8601 unless it is ambiguous; None if it is no date or has a time of day."""
+    """Read a text as a date, in ISO 8601 format unless it is ambiguous.
+
+    Return None if it is not a date or has a time of day.
+    """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
         return None
@@ -403,7 +406,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Return a text as a list; a single item is an uncertain list of one. None for text that may be a sentence."""
+    """Read a text as a list; a single item is an uncertain list of one. Return None for text that may be a sentence."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -438,7 +441,7 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as text; empty if some are not scalars, or if most are sentences."""
+    """Return the items of a list as strings, or an empty list if any is not a scalar or most are sentences."""
     if not all(isinstance(item, str | int | float) for item in values):
         return []
     items = [cell_text(item).strip() for item in values]

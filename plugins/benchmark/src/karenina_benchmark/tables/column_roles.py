@@ -84,7 +84,7 @@ _NOT_TRUTH: Final = re.compile(
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )
 _GRADE_NAMES: Final = re.compile(r"correct|labels?")
-"""Names with which yes, no, 1 and 0 in a column next to a model's answer are verdicts on that answer."""
+"""Names of columns in which yes, no, 1 and 0, next to a model's answer, are verdicts on that answer."""
 _MODEL_ANSWERS: Final = ("answer", "answers")
 _SAYS_TRUTH: Final = re.compile(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
 _OPTION: Final = re.compile(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
@@ -134,7 +134,7 @@ class Roles:
     repeated_id: str = ""
 
     def get(self, role: str) -> str | None:
-        """Return the column of a role; None if there is none."""
+        """Return the column of a role, or None if there is none."""
         return self.columns.get(role)
 
     def describe(self) -> str:
@@ -153,7 +153,7 @@ def fold_name(name: str) -> str:
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the best column for a role, by name alone; None if there is none. The role must not be `TRUTH`."""
+    """Return the best column for a role, by name alone, or None if there is none. The role must not be `TRUTH`."""
     ranked = ranked_columns(columns, role)
     return ranked[0] if ranked else None
 
@@ -295,7 +295,7 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column `label` or `labels` contains lists, which are topics rather than right answers."""
+    """Return whether a column is named `label` or `labels` and contains lists, which are topics, not right answers."""
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -303,7 +303,7 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column has a value in some row; also True if there are no rows."""
+    """Return whether a column has a value in any row; True if there are no rows."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
@@ -316,7 +316,7 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def find_options(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that contain one option each, by letter: `A`, `B`, ...; `Option A`; `ending0`, `ending1`.
+    """Return the columns that contain one option each, keyed by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
 
     The mapping is empty unless there are two or more in sequence, starting at A, 0 or 1.
     """

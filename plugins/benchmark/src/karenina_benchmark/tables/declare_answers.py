@@ -58,7 +58,7 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
         "The letter of the option that the response gives as the {}",
     ),
 }
-"""By kind: the description of a template's only field, and of one of several named fields."""
+"""For each kind, the description of a template's only field, and of one of several named fields."""
 _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "number": ("number, with or without a unit", "numbers, with or without units", "NumberWithUnit"),
     "date": ("date", "dates", "DateMatch"),
@@ -68,7 +68,7 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "text": ("name or short text", "names or short texts", "ExactMatch"),
     "prose": ("sentence", "sentences", "ExactMatch, word for word"),
 }
-"""By kind: the singular and plural for messages, and the rule that compares."""
+"""For each kind, the singular and plural used in messages, and the name of the rule that compares its answers."""
 _ALTERNATIVES: Final = ("list of right answers", "lists of right answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
     r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
@@ -124,7 +124,7 @@ class WrongTypeError(ValueError):
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
     """Return whether each item of a list in this column is a right answer by itself.
 
-    It is if the column's name says so and no question asks for several items.
+    This is the case if the column's name says so and no question asks for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -200,7 +200,7 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the pattern for a text that the response must contain, or for a list of alternative texts."""
+    """Return the regular expression for a text that the response must contain, or for a list of alternative texts."""
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
     return f"(?:{'|'.join(patterns)})" if len(patterns) > 1 else "".join(patterns)
@@ -216,7 +216,10 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list of one item becomes a text."""
+    """Return the kinds in a column of alternatives, in which a list of one item becomes a text.
+
+    A column of lists becomes a column of texts.
+    """
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
         if answer.kind == "list" and len(answer.truth) == 1
@@ -227,7 +230,7 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
-    """Return an answer as the kind that its row names; None if the row names none.
+    """Return an answer, read as the kind that its row names, or None if the row names none.
 
     Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
     """
@@ -245,7 +248,7 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Return the declared field of an answer without its description; None if it is empty or an object."""
+    """Return the declared field of an answer without its description, or None if it is empty or an object."""
     truth = answer.truth
     match answer.kind:
         case "empty" | "object":
@@ -302,7 +305,10 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Return the message that answers are sentences, which cannot be compared. `prose` are their positions."""
+    """Return the message that some answers are sentences, which cannot be compared.
+
+    `prose` contains the positions of these answers, and `count` is the number of all answers.
+    """
     what = "is a sentence" if len(prose) == 1 else "are sentences"
     shown = _examples(cells, prose[:1])
     return f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, and no other text has the same words"
@@ -376,7 +382,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Return the message that answers are objects, which cannot be compared; empty if there are none."""
+    """Return the message that some answers are objects, which cannot be compared, or an empty string if none is."""
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -403,7 +409,7 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
-    """Return the first three cells at `places`, each cut to 60 characters, and how many more there are."""
+    """Return the first three cells at `places`, each cut to 60 characters, and the number of further cells."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

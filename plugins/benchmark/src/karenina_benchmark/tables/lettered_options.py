@@ -11,7 +11,7 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 Options = Mapping[str, str]
-"""The texts of the options by letter, in order."""
+"""The texts of the options, keyed by letter, in order."""
 CHOICE_BY: Final = ("letter", "text", "index", "number")
 """How the right option can be given: by letter, by text, or by position, from 0 (`index`) or from 1 (`number`)."""
 
@@ -49,7 +49,7 @@ class RightOptions:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Return the items of a list written as text in JSON, Python or NumPy notation; None for any other text."""
+    """Return the items of a list written as text in JSON, Python or NumPy notation, or None for any other text."""
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
     text = array[1] if array else text
@@ -69,7 +69,7 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell by letter; empty if there are fewer than two.
+    """Return the options in a cell, keyed by letter; empty if there are fewer than two.
 
     A cell is a list, an object with letters as keys or with `text` and `label`, or text: a list written as text,
     options with their own letters, or options separated by line breaks, `|`, `;` or commas.
@@ -97,7 +97,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
-    """Return an option as text; empty for null, a list, or an object without a text."""
+    """Return an option as a string, which is empty for null, a list, or an object without a text."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -166,9 +166,9 @@ def find_right_options(
 ) -> RightOptions:
     """Find the right options of all rows in the same way: by letter or text, or by position from 0 or from 1.
 
-    Rows without options or truth are skipped. `columns` are the names of the option columns by letter; a right answer
-    may also be such a name. If several ways are possible and differ, `choice_by` must name one, or `hint` (`index` or
-    `number`) decides between the two ways of counting; otherwise the result has a `problem`.
+    Rows without options or truth are skipped. `columns` contains the names of the option columns, keyed by letter; a
+    right answer may also be such a name. If several ways are possible and differ, `choice_by` must name one, or `hint`
+    (`index` or `number`) decides between the two ways of counting; otherwise, the result has a `problem`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -249,7 +249,7 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
-    """Return the letter of the option at a position, counted from `first`; empty if the cell is no position."""
+    """Return the letter of the option at a position, counted from `first`, or nothing if the cell is not a position."""
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1

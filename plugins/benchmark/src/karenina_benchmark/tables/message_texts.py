@@ -14,7 +14,7 @@ class NotText(ValueError):
 
 
 def as_text(value: Any) -> str:
-    """Return a string, number, boolean, list of messages or list of content parts as text.
+    """Return a string, number, boolean, list of messages or list of content parts as a string.
 
     Raises `NotText` for null, any other list or object, images, lone surrogates, and numbers that are not finite.
     """
@@ -34,11 +34,11 @@ def as_text(value: Any) -> str:
         return _render_messages(value)
     if _is_parts(value):
         return _join_parts(value)
-    raise NotText(f"it is {_describe(value)}, not text")
+    raise NotText(f"the value is {_describe(value)}, not text")
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as texts, and any other value as a single text. Raises `NotText` as `as_text` does."""
+    """Return the items of a list as strings, or any other value as a list of one. Raises `NotText` like `as_text`."""
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
     return [as_text(value)]
@@ -72,12 +72,12 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
             texts.append(part["text"])
         elif part["type"] not in ("reasoning", "thinking"):
-            raise NotText(f"it contains a part of the type {part['type']!r:.40}, not only texts")
+            raise NotText(f"the value contains a part of type {part['type']!r:.40}, not only text")
     return as_text("\n".join(texts))
 
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return messages as text: a single message as it is, several with their roles."""
+    """Return messages as text: a single message without its role, several with their roles."""
     shown = [(str(message["role"]), as_text(message["content"] or "")) for message in messages]
     if len(shown) == 1:
         return shown[0][1]
@@ -85,9 +85,9 @@ def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe(value: Any) -> str:
-    """Return what a value is, for messages: its type, and the first six keys of an object."""
+    """Return a description of a value for messages: its type, and the first six keys of an object."""
     if isinstance(value, Mapping):
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    return f"a value of the type {type(value).__name__}"
+    return f"a value of type {type(value).__name__}"

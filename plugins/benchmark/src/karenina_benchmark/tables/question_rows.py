@@ -70,9 +70,9 @@ _KEY: Final = re.compile(r"\W+")
 class QuestionRow:
     """A question in a table.
 
-    `text` is what a model is asked: the question's own text, `asked`, after its context and before its options.
-    `truth` is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None
-    if it is empty. `options` contains the options by letter; `right` contains the letters of the right options, and is
+    `text` is what a model is asked: the question's own text, `asked`, after its context and before its options. `truth`
+    is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None if it
+    is empty. `options` contains the options, keyed by letter; `right` contains the letters of the right options, and is
     empty if there are no options or `truth` does not name one.
     """
 
@@ -84,7 +84,7 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the right answer as text; for a multiple-choice question, the right options with their letters.
+        """Return the right answer as a string; for a multiple-choice question, the right options with their letters.
 
         Returns None if there is no right answer.
         """
@@ -99,7 +99,7 @@ class QuestionRow:
 class QuestionRows:
     """The questions in a table, the roles of its columns, and messages about how it was read.
 
-    `notes` say how columns were interpreted; `warnings` name probable mistakes and how to fix them. `blanks` contains
+    `notes` says how columns were interpreted; `warnings` names probable mistakes and how to fix them. `blanks` contains
     the rows without a question.
     """
 
@@ -130,7 +130,7 @@ def name_columns(columns: Sequence[str]) -> str:
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell as text, with lists and objects as JSON."""
+    """Return a cell as a string, with lists and objects as JSON."""
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_nested(cell) else str(cell)
 
 
@@ -149,7 +149,7 @@ def make_question_rows(
 ) -> QuestionRows:
     """Make questions from rows; `option` is the command-line option that maps columns, for messages.
 
-    `roles.columns[QUESTION]` may be a text with column names in braces. If the right options cannot be found, the
+    `roles.columns[QUESTION]` may be a string with column names in braces. If the right options cannot be found, the
     result has a `problem`.
     """
     done = QuestionRows(roles)
@@ -193,7 +193,7 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a right answer, in which objects are replaced by the answers in them; None if it is empty."""
+    """Return the cell of a right answer, with objects replaced by the answers in them, or None if it is empty."""
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, Mapping):
@@ -223,7 +223,7 @@ def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> li
 
 
 def join_context(question: str, context: str) -> str:
-    """Return the context followed by the question; only the question if it already contains the context."""
+    """Return the context followed by the question, or only the question if it already contains the context."""
     return f"{context}\n\n{question}" if context and context not in question else question
 
 
@@ -235,6 +235,7 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
+        """Return the text of the cell that a placeholder names; set `empty` if there is none."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)
@@ -247,12 +248,12 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
 
 
 def names_in(template: str) -> list[str]:
-    """Return the names in braces in a text."""
+    """Return the names that a string contains in braces."""
     return [name.strip() for name in _PLACEHOLDER.findall(template)]
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context; the items of a list (also of one written as text) are separated by blank lines."""
+    """Return the text of a context; the items of a list (even one written as text) are separated by blank lines."""
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -268,7 +269,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
-    """Return the options of a row by letter; empty if there are fewer than two."""
+    """Return the options of a row, keyed by letter; empty if there are fewer than two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -313,7 +314,9 @@ def _with_right_options(
         if row.options and row.truth is not None and not letters and not right.problem
     ]
     if lost:
-        done.warnings.append(f"the right answer is none of the options, and compared as text, in {_first_places(lost)}")
+        done.warnings.append(
+            f"the right answer is none of the options, and is compared as text, in {_first_places(lost)}"
+        )
     return [
         replace(row, text=join_options(row.text, row.options), right=letters)
         for row, letters in zip(rows, right.letters, strict=True)
@@ -326,12 +329,12 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)
     if joined:
-        done.notes.append(f"{context!r} is joined before each question")
+        done.notes.append(f"{context!r} is prepended to each question")
     elif has_context:
-        cure = f"{option} 'question={{{context}}}\\n\\n{{{roles.columns[QUESTION]}}}' joins it before each question"
+        cure = f"{option} 'question={{{context}}}\\n\\n{{{roles.columns[QUESTION]}}}' prepends it to each question"
         done.notes.append(f"{context!r} is not part of the questions; {cure}")
     if roles.repeated_id:
-        done.notes.append(f"{roles.repeated_id!r} repeats for other questions, so it is not their id")
+        done.notes.append(f"{roles.repeated_id!r} repeats for different questions, so it is not used as their id")
     truth = roles.get(TRUTH)
     grades = [
         grade
@@ -379,6 +382,6 @@ def _same(column: str, other: str) -> bool:
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first three places, and how many more there are."""
+    """Return the first three places, and the number of further places."""
     listed = list(places)
     return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

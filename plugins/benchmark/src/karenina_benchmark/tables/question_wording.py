@@ -79,7 +79,7 @@ def asks_a_name(question: str) -> bool:
 def asked_unit(question: str) -> str | None:
     """Return the unit that a question asks for (*km* in "How long is it in km?").
 
-    Returns None if the question has no unit, several, or an ambiguous one.
+    Returns None if the question has no unit, several units, or an ambiguous unit.
     """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
@@ -102,7 +102,7 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences with a question mark or in brackets; the whole text if no sentence has a question mark."""
+    """Return the sentences with a question mark or in brackets, or all text if no sentence has a question mark."""
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
 
@@ -113,16 +113,16 @@ def _is_certain(unit: str, question: str) -> bool:
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the longest unit at the start of `words`; None if there is none.
+    """Return the longest unit at the start of `words`, or None if there is none.
 
-    Single letters count only with `letters`.
+    Single letters are only accepted as units if `letters` is true.
     """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether the name of a unit is probably meant as a unit, and not as a word, a letter or an abbreviation."""
+    """Return whether a unit's name is probably meant as a unit rather than a word, a letter or an abbreviation."""
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings

@@ -21,7 +21,7 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 class RowTemplates:
     """The declared fields for each row of a table, or None for a row without a right answer that can be compared.
 
-    `notes` say which kinds of answers were found, and `warnings` name probable mistakes. `refused` says why sentences
+    `notes` says which kinds of answers were found, and `warnings` names probable mistakes. `refused` says why sentences
     are not compared, and `objects` says why objects are not compared; they are empty if there are none. `types` is the
     column with the answer types, if there is one.
     """
@@ -34,7 +34,7 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about a column, whose name is `name`; only the first refusal of each kind is kept."""
+        """Add the messages about the column `name`; only the first refusal of each kind is kept."""
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -123,7 +123,7 @@ def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bo
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the column that is named like a type and contains only answer types; None if there is none."""
+    """Return the column that is named like a type and contains only answer types, or None if there is none."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
@@ -134,5 +134,5 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
-    """Return a cell as text without surrounding spaces; None if it is empty."""
+    """Return a cell as a string without surrounding spaces, or None if it is empty."""
     return None if value is None or not str(value).strip() else str(value).strip()

@@ -44,7 +44,7 @@ _ZIP: Final = b"PK\x03\x04"
 _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
-"""The number of rows at a path in a JSON document that must have a question."""
+"""The number of rows at a path in a JSON document that are checked for a question."""
 _ROWS_EXAMINED: Final = 9
 """The number of rows below the first one that are examined."""
 _PATH_CELL: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
@@ -56,9 +56,9 @@ _LONGEST_SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a file: its values by column, and its location.
+    """A row of a file: its values, keyed by column, and its location.
 
-    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` its location in words:
+    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` is its location in words:
     `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; such a row has no values.
     `is_short` is True for a CSV row with fewer cells than the header.
     """
@@ -78,7 +78,7 @@ class Row:
 class Table:
     """The rows and the columns of a file, in order.
 
-    `notes` say what was detected while reading, such as the encoding; `warnings` say what may be wrong in the file.
+    `notes` says what was detected while reading, such as the encoding; `warnings` says what may be wrong in the file.
     """
 
     file: Path
@@ -103,6 +103,7 @@ class TableRows(Iterator[Row]):
     warnings: tuple[str, ...] = ()
 
     def __next__(self) -> Row:
+        """Return the next row. Raises `BenchmarkFileError` if it cannot be read."""
         try:
             return next(self._rows)
         except FileError as error:
@@ -133,12 +134,12 @@ def open_rows(
     file = Path(path)
     ending = (suffix or file.suffix).lower()
     if ending not in SUFFIXES and not (suffix is not None and ending in _YAML):
-        what = f"tables with the file name ending {ending!r} are not supported"
+        what = f"tables with the file extension {ending!r} are not supported"
         raise BenchmarkFileError(file, "", what, f"convert the file to one of {', '.join(SUFFIXES)}")
     if sheet is not None and ending != _EXCEL:
-        raise BenchmarkFileError(file, "", "only Excel files have sheets", "leave --sheet (`sheet` in YAML) out")
+        raise BenchmarkFileError(file, "", "only Excel files have sheets", "remove --sheet (`sheet` in YAML)")
     if rows is not None and ending not in (_JSON, *_YAML):
-        raise BenchmarkFileError(file, "", "only JSON documents have a path to their rows", "leave --rows out")
+        raise BenchmarkFileError(file, "", "only JSON documents have a path to their rows", "remove --rows")
     _check_content(file, ending)
     notes: list[str] = []
     if ending in (_JSON, *_YAML):
@@ -161,7 +162,9 @@ def open_rows(
         others = ", ".join(map(repr, records.other_sheets[:_MOST_SHEETS]))
         more = len(records.other_sheets) - _MOST_SHEETS
         others += f" and {more} more" if more > 0 else ""
-        notes.append(f"only the first sheet of {file.name} is read; others have rows too: {others} (--sheet NAME)")
+        notes.append(
+            f"only the first sheet of {file.name} is read; other sheets also have rows: {others} (--sheet NAME)"
+        )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
     return TableRows(file, records.columns, notes, table_rows, records.warnings)
 
@@ -178,11 +181,11 @@ def _check_content(file: Path, ending: str) -> None:
     is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
     if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
         cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"
-        what = "it is an Excel workbook" + (" in the old format (.xls)" if is_old else "")
+        what = "the file is an Excel workbook" + (" in the old format (.xls)" if is_old else "")
         raise BenchmarkFileError(file, "", what, cure)
     if ending == _EXCEL and start and not is_zip and b"\0" not in start:
         cure = "rename it so that its name ends in .csv, or save it as a workbook"
-        raise BenchmarkFileError(file, "", "it is not an Excel workbook, but perhaps a CSV file", cure)
+        raise BenchmarkFileError(file, "", "the file is not an Excel workbook, but perhaps a CSV file", cure)
 
 
 def read_rows(
@@ -262,7 +265,7 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question; None if the document is itself a list.
+    """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
 
     Raises `FileError`, with the paths to choose from, if there is no such list, or several.
     """
@@ -273,11 +276,13 @@ def find_rows(document: Any, path: Path) -> str | None:
     if len(fitting) == 1:
         return fitting[0]
     if not paths:
-        cure = "give a file with a list of rows; `karenina import` reads other tools' files"
-        raise FileError(path, "", "it is neither a benchmark nor a list of rows", cure)
+        cure = "pass a file with a list of rows; `karenina import` reads other tools' files"
+        raise FileError(path, "", "the file is neither a benchmark nor a list of rows", cure)
     cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(place)}' for place in fitting or paths)}"
     what = (
-        "it is not a list of rows, and no row in it has a question" if not fitting else "it has several lists of rows"
+        "the file is not a list of rows, and no row in it has a question"
+        if not fitting
+        else "the file contains several lists of rows"
     )
     raise FileError(path, "", what, cure)
 
@@ -304,7 +309,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value; bytes become a text that says how many there are."""
+    """Return an Excel or Parquet cell as a JSON value; bytes become a string that states their number."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -340,13 +345,13 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class number; a value that is not the number of a class stays as it is."""
+    """Return the name of a class, given its number; a value that is not the number of a class is returned unchanged."""
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
+    """Return why the first row of a table is not a header, and how to fix it, or None if it may be one.
 
     A row with a column name for the question is always a header. Other rows are not a header if one of the next rows
     contains such a name, if one of their cells occurs in the rows below, or if one is a number, a path or a question
@@ -368,7 +373,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a cell of the first row looks like the cells below it, which are texts here."""
+    """Return whether a cell of the first row looks like `cells`, the cells below it as strings."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

@@ -77,7 +77,7 @@ def check(
 def _try_plans(
     benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
 ) -> Iterator[Finding]:
-    """Yield an error for each distinct reason why no plan can be made; nothing if no stage is installed."""
+    """Yield an error for each distinct reason why no plan can be made, or nothing if no stage is installed."""
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError
@@ -103,7 +103,7 @@ def _try_plans(
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts. Of `_MANY` or more repetitions of a finding, only the first is printed."""
+    """Print the findings and their counts. If a finding occurs `_MANY` times or more, print only the first."""
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
         same.setdefault((finding.level, finding.file, finding.what), []).append(finding)

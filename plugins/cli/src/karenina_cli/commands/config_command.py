@@ -127,7 +127,7 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, by their place in the file; empty if the values have no fields.
+    """Return the fields of a setting's values, keyed by their place in the file; empty if the values have no fields.
 
     For models, the `extra` fields of each adapter are included.
     """
@@ -143,7 +143,7 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
 
 
 def _print_nested(console: Console, setting: Setting) -> None:
-    """Print the fields of a setting's values; nothing if they have none."""
+    """Print the fields of a setting's values, or nothing if they have none."""
     for title, fields in nested_fields(setting).items():
         console.print()
         print_wrapped(console, Text(clean(f"Fields of {title}:")))
@@ -151,7 +151,7 @@ def _print_nested(console: Console, setting: Setting) -> None:
 
 
 def _default(setting: Setting) -> Any:
-    """Return the default of a setting as a JSON-compatible value; what JSON cannot represent becomes text."""
+    """Return the default of a setting as a JSON-compatible value; values that JSON cannot represent become strings."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(setting.default, fallback=str)
@@ -198,7 +198,7 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets, and print what was done.
+    """Save, list or delete presets, and print the result.
 
     Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
     """
@@ -232,14 +232,14 @@ def _save(name: str, given: Given) -> Path:
 
 
 def _delete(name: str) -> Path:
-    """Delete a preset and return the file that it had. Raises `ConfigError` if there is no such preset."""
+    """Delete a preset and return the path of its file. Raises `ConfigError` if there is no such preset."""
     from karenina_benchmark.config.presets import delete_preset
 
     return delete_preset(name)
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    """Print the presets and what they set; for a preset that cannot be read, the reason."""
+    """Print the presets and the settings in each or, for a preset that cannot be read, the reason."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

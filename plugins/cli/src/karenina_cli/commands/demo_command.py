@@ -92,6 +92,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     done = 0
 
     def report(result: VerificationResult) -> None:
+        """Print a result or, without `show`, its outcome."""
         nonlocal done
         done += 1
         position = f"{done}/{len(session)}"
@@ -104,7 +105,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
 
 def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, the judge's agreement with people, and what to do next."""
+    """Print the summary, the judge's agreement with people, and suggestions for what to do next."""
     from karenina_cli.output.summary_output import print_summary
 
     print_summary(screen.out, results)

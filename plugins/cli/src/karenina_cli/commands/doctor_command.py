@@ -126,7 +126,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings on unmet requirements on Karenina distributions, and on distributions that are installed twice.
+    """Yield findings on unmet requirements for Karenina distributions, and on distributions that are installed twice.
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
@@ -139,9 +139,9 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
         if not _concerns_karenina(name, distribution):
             continue
         first = installed.setdefault(name, distribution)
-        if first is not distribution and _place(first) != _place(distribution):
-            hidden = f"{distribution.version} in {_place(distribution)}"
-            text = f"{name} {first.version} in {_place(first)} hides {hidden}: uninstall one of them"
+        if first is not distribution and _install_folder(first) != _install_folder(distribution):
+            hidden = f"{distribution.version} in {_install_folder(distribution)}"
+            text = f"{name} {first.version} in {_install_folder(first)} hides {hidden}: uninstall one of them"
             yield Finding("Versions", "problem", text)
     unmet = [
         text
@@ -177,7 +177,9 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
         *(("judge", configured) for configured in config.core.parsing_models),
     ]
     if not models:
-        text = "none is configured: name some with --answering and --judge, or in a file with --config, to check them"
+        text = (
+            "no model is configured: specify models to check with --answering and --judge, or in a file with --config"
+        )
         yield Finding("Models", "warning", text)
     for role, model in models:
         named = f"{role} {model.id!r}: {model.display_string} can be used"
@@ -241,7 +243,7 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. A server behind a proxy is not tried, and counts as fine."""
+    """Connect to a server and return the finding. A server behind a proxy is not tried, and has no problem."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -265,6 +267,6 @@ def _concerns_karenina(name: str, distribution: Distribution) -> bool:
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)
 
 
-def _place(distribution: Distribution) -> Any:
+def _install_folder(distribution: Distribution) -> Any:
     """Return the folder in which a distribution is installed."""
     return distribution.locate_file("")

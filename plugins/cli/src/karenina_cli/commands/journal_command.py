@@ -1,4 +1,4 @@
-"""`karenina status` and `karenina journal`: the progress of a run from its journal, and repair of a damaged one."""
+"""`karenina status` and `karenina journal`: print the progress of a run from its journal, and repair journals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": 
 
 
 def status(ctx: typer.Context, journal: JournalFile, as_json: JSONObject = False) -> None:
-    """Show the progress of a run from its journal, also while it runs."""
+    """Show the progress of a run from its journal, even while it is running."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.output.summary_output import ledger_rows
@@ -80,12 +80,12 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`; empty without counts."""
+    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
     return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
 
 
 def _time(seconds: float) -> str:
-    """Return a Unix time as text in UTC."""
+    """Return a Unix time as a string in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -124,7 +124,7 @@ def repair(
 
 
 def _repair_json(report: RepairReport) -> dict[str, object]:
-    """Return what `repair` prints with `--json`."""
+    """Return the JSON-compatible dict that `repair` prints with `--json`."""
     return {
         "journal": str(report.journal),
         "repaired": str(report.repaired) if report.repaired is not None else None,

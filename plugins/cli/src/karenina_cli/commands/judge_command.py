@@ -125,7 +125,7 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
-    """Return the source of a template; None without a path. Raises `ConfigError` if the file cannot be read."""
+    """Return the source of a template, or None without a path. Raises `ConfigError` if the file cannot be read."""
     if path is None:
         return None
     from karenina_core.errors import ConfigError
@@ -138,7 +138,7 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Return the global rubric of a benchmark file; None without a path. Raises `ConfigError` if it has none."""
+    """Return the global rubric of a benchmark file, or None without a path. Raises `ConfigError` if it has none."""
     if path is None:
         return None
     from karenina_benchmark import Benchmark
@@ -148,7 +148,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
     rubric = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not rubric:
-        raise ConfigError([f"{path} has no rubric: give a benchmark file, such as YAML, with traits under `rubric`"])
+        raise ConfigError([f"{path} has no rubric: pass a benchmark file, such as YAML, with traits under `rubric`"])
     return rubric
 
 

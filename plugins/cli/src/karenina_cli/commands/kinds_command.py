@@ -56,7 +56,7 @@ class ListedKind:
 
 
 def meaning_of(kind: type) -> str:
-    """Return the docstring of a class without its indentation; empty if it has none."""
+    """Return the docstring of a class without its indentation, or an empty string if it has none."""
     return inspect.getdoc(kind) or ""
 
 
@@ -66,9 +66,10 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds for printing. `hook` is the hook through which plugins offer more of them.
+    """Return the kinds for printing. Plugins offer additional kinds through `hook`.
 
-    `registered_kinds` returns the kinds by name. It is called after plugins have been loaded, which registers theirs.
+    `registered_kinds` returns the kinds, keyed by name. It is called after plugins have been loaded, which registers
+    their kinds.
     """
     from karenina_core import plugins
 
@@ -148,7 +149,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as written in files: `extra` is replaced by the fields that plugins add."""
+    """Return the fields as written in files: `extra` is replaced with the fields that plugins add."""
     from karenina_core import plugins
     from karenina_core.namespaces import namespace_of
     from karenina_core.stages.stage import registered_stages

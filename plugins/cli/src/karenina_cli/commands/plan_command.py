@@ -91,7 +91,7 @@ def _plans(
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
     """Return the first plan as a JSON-compatible dict, with any other plans under `other_plans`.
 
-    `of_file` adds the ids of the questions to the first plan; other plans always have them.
+    `of_file` adds the ids of the questions to the first plan; other plans always contain them.
     """
     (first, ids), *others = plans
     data = first.to_json()
@@ -103,7 +103,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, stage_plan: Plan) -> None:
-    """Print the stages of a plan with what each waits for, and the stages that are left out."""
+    """Print the stages of a plan and what each of them waits for, and the stages that are left out."""
     from karenina_engine.check.planner import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(stage_plan):

@@ -56,7 +56,7 @@ def list_plugins(
     with screen.report_errors():
         if check is not None:
             if hooks:
-                raise ConfigError(["--check and --hooks print different things: give one of them"])
+                raise ConfigError(["--check and --hooks print different things: use only one of them"])
             _check_package(screen, check, as_json)
             return
         if hooks:
@@ -80,7 +80,7 @@ def list_plugins(
 
 
 def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
-    """Print a plugin of `describe_plugins` on one line, with its details below."""
+    """Print a plugin, as returned by `describe_plugins`, on one line, with its details below."""
     owner = f"{plugin['distribution']} {plugin['version'] or ''}".rstrip()
     line = (
         Text(f"  {plugin['name']}  ")
@@ -152,7 +152,7 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
     Names are looked up in the source of the specification's module, which may import types only under `TYPE_CHECKING`.
     """
-    signature = str(inspect.signature(specification)).replace("'", "")  # annotations are texts
+    signature = str(inspect.signature(specification)).replace("'", "")  # annotations are strings
     module = inspect.getmodule(specification)
     names = set(re.findall(r"[A-Za-z_]\w*", signature))
     imports: dict[str, set[str]] = {"karenina_core": {"hookimpl"}}
@@ -220,7 +220,7 @@ def _unavailable_reason(spec: AdapterSpec) -> str | None:
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
-        return f"its availability check failed: {type(error).__name__}: {error}"
+        return f"the availability check failed: {type(error).__name__}: {error}"
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
-    """Return the failure of a plugin with its cure, or the description of an adapter; empty for any other plugin."""
+    """Return the failure of a plugin with its cure, the description of an adapter, or "" for any other plugin."""
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

@@ -206,7 +206,7 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
-    """Print the selected prompts, and on standard error why others are not shown. `of` is the number of questions."""
+    """Print the selected prompts and, on standard error, why others are not shown. `of` is the number of questions."""
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:
         if _is_wanted(prompt.task, names):
@@ -263,7 +263,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
-    """Return one line about a task: name, family, distribution, stages, and whether it contains the truth."""
+    """Return one line about a task: its name, family, distribution and stages, and whether it contains the truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"
@@ -282,5 +282,5 @@ def _task_json(owned: OwnedTask) -> dict[str, Any]:
 
 
 def _line(screen: Screen, text: str, style: str = "") -> None:
-    """Print text to standard output without wrapping; control characters are replaced by visible ones."""
+    """Print text to standard output without wrapping, with control characters replaced by visible ones."""
     screen.out.print(Text(clean(text), style), soft_wrap=True)

@@ -126,7 +126,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals of a rescoring, with `diff` also what changed, or everything as JSON."""
+    """Print the totals of a rescoring and, with `diff`, the changes; with `as_json`, print everything as JSON."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -136,7 +136,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return what `--json` prints, except the output file."""
+    """Return the JSON-compatible dict that `--json` prints, except the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),

@@ -200,7 +200,7 @@ def resume(
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
 ) -> None:
-    """Continue a run of yours that was stopped, with the options of its command.
+    """Continue one of your runs that was stopped, with the options of its command.
 
     Keys are read from the environment again. The command is read from your own state folder and never from the journal,
     which may be somebody else's. For a journal of a run that you did not start here, nothing is run; the `karenina run`

@@ -127,15 +127,15 @@ def show(
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
     """Return the positions (from 0) of the items that match any of `wanted`.
 
-    A word is the id of a question or a result, else the number of an item (from 1, also as `#3`), else the start of a
-    question id, else a part of a question's text. Raises `ConfigError`, with all problems, if a word matches nothing or
-    several questions.
+    A word is tried as the id of a question or a result, as the number of an item (from 1, also as `#3`), as the start
+    of a question id, and as a part of a question's text, in this order. Raises `ConfigError`, with all problems, if a
+    word matches nothing or several questions.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()
     problems = []
     for word in wanted:
-        named = _named(results, questions, word)
+        named = _matching_items(results, questions, word)
         if isinstance(named, str):
             problems.append(named)
         else:
@@ -145,8 +145,8 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
     return positions
 
 
-def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that the word names, or the reason why it names none or is ambiguous."""
+def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
+    """Return the positions of the items that `word` matches, or the reason why it matches none or is ambiguous."""
     word = compose(word)
     exact = {
         at for at, result in enumerate(results) if word in (compose(result.question_id), result.metadata.result_id)
@@ -166,4 +166,4 @@ def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], 
         return f"there is no result for question {word!r}{did_you_mean(word, questions)}"
     shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])
     more = f", and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return f"{word!r} names {len(ids)} questions: {shown}{more}; give more of it, or the number of an item"
+    return f"{word!r} matches {len(ids)} questions: {shown}{more}; give more of it, or the number of an item"

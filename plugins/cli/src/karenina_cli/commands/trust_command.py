@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class CodeSource:
     """Source code that runs only if it is trusted.
 
-    `reason` says what makes it code, and `line` says where in the source; `places` lists the parts of the file that
-    contain it.
+    `reason` says what makes it code, and `line` is the line of the source where that is; `places` lists the parts of
+    the file that contain it.
     """
 
     digest: str
@@ -76,7 +76,7 @@ class TrustFindings:
 
     @property
     def untrusted(self) -> bool:
-        """Whether there is something to trust."""
+        """Whether any content is not trusted yet."""
         return bool(self.new or self.new_code)
 
 
@@ -106,7 +106,7 @@ def trust(
             _print(screen, file, findings)
         if findings.untrusted and not (yes or as_json or sys.stdin.isatty()):
             screen.fail(
-                "nothing was trusted: there is no terminal to confirm at. If you have read what is printed above: "
+                "nothing was trusted: there is no terminal for confirmation. If you have read what is printed above: "
                 f"karenina trust {shlex.quote(str(file))} --yes"
             )
         agreed = findings.untrusted and (yes or (not as_json and _confirm(findings)))
@@ -143,6 +143,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
+        """Record the paths outside the folder, and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not stored.covers_values(
             path, restricted_values.names_and_values(findings.paths)
@@ -162,7 +163,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct pieces of code, and messages about broken templates. Nothing is executed.
+    """Return the distinct code snippets, and messages about templates that cannot be used. Nothing is executed.
 
     Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -174,12 +175,14 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
+        """Add a source, or another place of a source that was already added."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
             code.places.append(place)
 
     def template(source: str, place: str) -> None:
+        """Add a template if it is code. If it cannot be loaded, add a message to `broken`."""
         try:
             load_template(source)
         except UntrustedTemplate as error:
@@ -213,7 +216,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return what `--json` prints. `stored` is the number of contents that this command has trusted."""
+    """Return the dict that `--json` prints. `stored` is the number of contents that this command has trusted."""
     values = [
         {
             "name": content.name,
@@ -259,7 +262,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
-    """Ask on standard error whether to trust what is new, and return the answer. Ctrl-C raises click's `Abort`."""
+    """Ask on standard error whether to trust the new contents, and return the answer. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

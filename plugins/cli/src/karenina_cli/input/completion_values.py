@@ -113,7 +113,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files given as `argument`; while an option is completed, all arguments that are not options."""
+    """Return the files given as `argument` or, while an option is completed, all arguments that are not options."""
     files = ctx.params.get(argument) or ctx.args
     return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
@@ -145,7 +145,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model as `interface:model_name`, or with `@base_url`; None if it has no interface or no name."""
+    """Return a model as `interface:model_name`, with `@base_url` if set, or None if it has no interface or name."""
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")
@@ -153,7 +153,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the values of a setting if only certain ones are valid, else its default if that is a text or number."""
+    """Return the valid values of a setting if they are a fixed set, or else its default if it is a string or number."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))

@@ -106,17 +106,15 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
         if not equals or not _NAME.fullmatch(name):
             continue
         if name in names:
-            logger.warning("--set %s is given twice: the last one counts", name)
+            logger.warning("--set %s is given twice: the last value is used", name)
         keys = [key for key in names if key.startswith(f"{name}.") and key not in all_settings()]
         if keys:
-            logger.warning(
-                "--set %s replaces the earlier --set %s: to keep both, give them in the other order", name, keys[0]
-            )
+            logger.warning("--set %s replaces the earlier --set %s: to keep both, reverse their order", name, keys[0])
         names.append(name)
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` if the text is the name of a setting without `=` and a value."""
+    """Raise `typer.BadParameter` if `setting` is the name of a setting without `=` and a value."""
     from karenina_core.config import all_settings
 
     name = setting.strip()
@@ -155,20 +153,21 @@ def _parse_value(name: str, text: str) -> Any:
     from karenina_core.config import read_value
 
     def read(given: str) -> Any:
+        """Return a value in TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a broken table."""
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
             if given.lstrip()[:1] in ("{", "["):
                 raise typer.BadParameter(f"--set {name}: the value is neither TOML nor JSON") from None
-            raise ValueError("it is a text") from error
+            raise ValueError("the value is a string") from error
 
     return read_value(name, text, read)
 
 
 def _toml_or_json(text: str) -> Any:
-    """Return the value of a TOML or JSON text.
+    """Return the value of a TOML or JSON string.
 
-    Raises `ValueError` if the text is neither, or too large; `RecursionError` if it is nested too deeply.
+    Raises `ValueError` if the string is neither, or too large, and `RecursionError` if it is nested too deeply.
     """
     import json
     import tomllib
@@ -181,14 +180,14 @@ def _toml_or_json(text: str) -> Any:
     except (ValueError, RecursionError):
         value = json.loads(text)
     if find_problem(value) is not None:
-        raise ValueError("it is too deep or too large")
+        raise ValueError("the value is nested too deeply, or too large")
     return value
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or by default all finished ones; no more than `limit`.
+    """Return the ids of the questions to run: `wanted`, or by default all finished ones, up to `limit`.
 
-    Unknown ids are returned too: the run reports them. Raises `ConfigError` if no question is finished.
+    Unknown ids are returned too, because the run reports them. Raises `ConfigError` if no question is finished.
     """
     from karenina_engine.check.questions import default_ids
 

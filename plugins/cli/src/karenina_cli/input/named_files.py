@@ -78,7 +78,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
         usual = default_journal(path)
         why = f"{usual} belongs to another run" if usual.is_file() else f"{usual} does not exist"
         raise ConfigError(
-            [f"{path} is a result file, and the journal of its run is not beside it ({why}): name the journal"]
+            [f"{path} is a result file, but the journal of its run is not beside it ({why}): name the journal"]
         )
     screen.note(f"{path} is a result file: its journal {journal} is used.")
     return journal

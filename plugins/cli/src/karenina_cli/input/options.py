@@ -45,7 +45,7 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that takes `LIMIT` and `MODEL=LIMIT`; the texts are checked with `read`, but not converted."""
+    """Return an option that takes `LIMIT` and `MODEL=LIMIT`. The strings are checked with `read`, but not converted."""
 
     def check(texts: list[str] | None) -> list[str] | None:
         Limits.parse(texts, read)
@@ -56,9 +56,9 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: the file with this name, else the preset with this name.
+    """Return the file for `--config`: the file with this name, or else the preset with this name.
 
-    A note on the screen says which preset is used, or that a file is used instead of a preset of the same name.
+    A note on the screen says which preset is used, or that a file is used instead of a preset with the same name.
 
     Raises `typer.BadParameter` if there is neither, or if another user could have written the preset.
     """

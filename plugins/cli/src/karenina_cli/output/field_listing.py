@@ -102,7 +102,7 @@ def plain_type(annotation: Any) -> str:
 
 
 def nested_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the first pydantic model in a type, such as the item type of a list; None if there is none."""
+    """Return the first pydantic model in a type, such as the item type of a list, or None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := nested_model(part)) is not None), None)
@@ -117,7 +117,7 @@ def type_of(info: FieldInfo) -> str:
 
 
 def default_of(info: FieldInfo) -> str | None:
-    """Return the default of a field as JSON; None if it is required."""
+    """Return the default of a field as JSON, or None if it is required."""
     if info.is_required():
         return None
     from pydantic_core import to_jsonable_python

@@ -75,9 +75,9 @@ def print_result(
 ) -> None:
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
-    `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on how many
-    are missing. With `detailed`, it is truncated to `MAX_DETAILED`, like all other texts, and vetoes, revisions,
-    reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
+    `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on the number
+    of missing characters. With `detailed`, it is truncated to `MAX_DETAILED`, like all other texts, and vetoes,
+    revisions, reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
 
     `rules` describes in words how each template field is compared, if that is known. `files` finds the files that the
     item kept.
@@ -163,7 +163,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome: cut to 200 characters if the item was judged, else with advice."""
+    """Return the reason for the outcome, cut to 200 characters if the item was judged, and otherwise with advice."""
     return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 
@@ -258,14 +258,14 @@ def format_ranges(numbers: Sequence[int]) -> str:
 
 
 def _raw_truth(result: VerificationResult) -> str:
-    """Return the right answer in the benchmark; empty if there is none."""
+    """Return the right answer in the benchmark, or an empty string if there is none."""
     return result.metadata.raw_answer or ""
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
     """Return the answer, truncated to `most` characters, or a remark if it is empty.
 
-    With `full`, a longer answer is only referred to: it is printed below the table.
+    With `full`, a longer answer is replaced with a note on its length, because it is printed below the table.
     """
     answer = result.template.raw_llm_response
     if not answer.strip():
@@ -309,7 +309,7 @@ def _fields(
 
 
 def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | None) -> None:
-    """Add rows to `grid` that only detailed output has: vetoes, revisions, reasons, excerpts, files and stages."""
+    """Add rows to `grid` for detailed output only: vetoes, revisions, reasons, excerpts, files and stages."""
     template = result.template
     for veto in result.vetoes:
         grid.add_row("Veto", _cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})"))
@@ -339,7 +339,7 @@ def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | Non
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Return one line about a file that an item kept: its name, type and size, and its path, or why it is missing."""
+    """Return one line about a file that an item kept: its name, type and size, and its path or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     file = files.find(kept) if files is not None else None
     where = kept.left_out if file is None else file.problem or str(file.path)

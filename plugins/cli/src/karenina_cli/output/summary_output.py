@@ -43,8 +43,8 @@ def print_summary(
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one; `cost` is the cost as text. `notes` contains names and texts that are
-    printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as a string. `notes` contains names and texts that
+    are printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -128,7 +128,7 @@ def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[s
 
 
 def spent_text(ledger: Ledger) -> str | None:
-    """Return what was spent so far, for the progress of a run; None before the first call."""
+    """Return the amount spent so far, for the progress of a run, or None before the first call."""
     total = ledger.total()
     if not total.calls:
         return None
@@ -137,7 +137,7 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return what the runs that wrote `files` have spent; None if one of their journals is missing or unreadable.
+    """Return the spending of the runs that wrote `files`, or None if one of their journals cannot be read.
 
     A run whose models are all free needs no journal.
     """
@@ -165,7 +165,7 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return one line on what the runs that wrote `files` have spent, by model.
+    """Return one line on the spending of the runs that wrote `files`, by model.
 
     `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
     """
@@ -184,7 +184,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(session: RunSession) -> str:
-    """Return how to continue a run that has spent its budget."""
+    """Return a hint on how to continue a run that has spent its budget."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -242,7 +242,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print_estimate(screen: Screen, estimated: Estimate) -> None:
-    """Print an estimate: a table, then what it is based on and what it does not count."""
+    """Print an estimate: a table, its basis, and the calls that it does not count."""
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
@@ -275,22 +275,22 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
 
 
 def _say(screen: Screen, text: str) -> None:
-    """Print text to standard output, wrapped; control characters are replaced by visible ones."""
+    """Print text to standard output, wrapped, with control characters replaced by visible ones."""
     print_wrapped(screen.out, Text(clean(text)))
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:
-    """Return the typical numbers of input and output tokens as text."""
+    """Return the typical numbers of input and output tokens as strings."""
     return _count_text(line.input_tokens), _count_text(line.output_tokens)
 
 
 def _count_text(span: Span) -> str:
-    """Return the typical number in a range as text; its ends are not shown."""
+    """Return the typical number in a range as a string; the ends of the range are not shown."""
     return f"{round(span.typical):,}"
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
-    """Return the typical, the lowest and the highest cost as text; only `unknown` if there is no price."""
+    """Return the typical, the lowest and the highest cost as strings, or only `unknown` if there is no price."""
     if line.cost is None:
         return "unknown", "", ""
     least, typical, most = (format_cost(round(amount)) for amount in line.cost)

@@ -29,7 +29,7 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and others by the name of a model or a group.
+    """The limits of an option: one for all groups, and others keyed by the name of a model or a group.
 
     A group consists of the results of one answering model and judge.
     """
@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit of a group: its own, else that of its answering model, else that of all, or None."""
+        """Return the limit of a group: its own, its answering model's or the limit for all groups, or None."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -67,7 +67,7 @@ def group_name(answering: str, judge: str) -> str:
 
 
 def read_share(text: str) -> float:
-    """Return a share from 0 to 1. Raises `typer.BadParameter` if the text is anything else."""
+    """Parse a share from 0 to 1. Raises `typer.BadParameter` if the text is anything else."""
     try:
         share = float(text)
     except ValueError:
@@ -81,7 +81,7 @@ def read_share(text: str) -> float:
 
 
 def read_count(text: str) -> int:
-    """Return a number of items, 0 or more. Raises `typer.BadParameter` if the text is anything else."""
+    """Parse a number of items, 0 or more. Raises `typer.BadParameter` if the text is anything else."""
     if not text.isascii() or not text.isdigit():
         raise typer.BadParameter(f"{text!r} is not a valid number of items: write 0 or more, or MODEL=NUMBER")
     return int(text)
@@ -169,7 +169,7 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call it before the run, whose calls may cost money."""
+        """Raise `ConfigError` if the reports cannot be written. Call it before the run, which may cost money."""
         if self.junit is not None:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
@@ -197,12 +197,12 @@ class CIReports:
 
 
 def _format_rate_below(rate: float, limit: float) -> str:
-    """Return a rate below the limit with enough digits to tell the two apart."""
+    """Return a rate below the limit with enough digits to distinguish it from the limit."""
     return next((text for digits in range(2, 17) if float(text := f"{rate:.{digits}g}") < limit), repr(rate))
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read, or has contents that are not JUnit XML of Karenina."""
+    """Raise `ConfigError` if the file cannot be read, or has contents other than JUnit XML written by Karenina."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_OURS))
@@ -212,7 +212,10 @@ def _check_junit(path: Path) -> None:
         raise ConfigError([f"--junit {path} cannot be written: {error.strerror or error}"]) from error
     if begins not in (b"", _OURS):
         raise ConfigError(
-            [f"--junit {path} exists and is not JUnit XML of Karenina, so it is not replaced: name another file"]
+            [
+                f"--junit {path} exists and is not JUnit XML written by Karenina, so it is not replaced: choose "
+                "another file"
+            ]
         )
 
 

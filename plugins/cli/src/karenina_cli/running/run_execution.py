@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
-"""Seconds that calls in flight have to finish, so that their replies are stored."""
+"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "it was interrupted"
 
 
@@ -168,8 +168,8 @@ def exit_without_journal(
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the `with` block, which sets `totals`, and stop the run on Ctrl-C.
 
-    If Ctrl-C ended the block, `totals` are those of the results in `path`. Exits if the journal or `path` cannot be
-    written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
+    If Ctrl-C ended the block, `totals` is replaced with the totals of the results in `path`. Exits if the journal or
+    `path` cannot be written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
@@ -215,7 +215,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal; nothing if none did."""
+    """Print how many results and replies came from the journal, or nothing if none did."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -259,7 +259,7 @@ def _all(count: int, noun: str) -> str:
 
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
-    """Return what to do if no item of a run was judged."""
+    """Return a hint for the user if no item of a run was judged."""
     again = "run it again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or `karenina resume {quote(str(session.journal.path))}`"
@@ -267,7 +267,7 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return how to trust the code in this file; the items' reasons only say `FILE`."""
+    """Return a hint on trusting the code in this file. The items' own reasons only say `FILE`."""
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
@@ -341,7 +341,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
 
     After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
-    signal raises `KeyboardInterrupt`. In any thread but the main one, which receives the signals, this does nothing.
+    signal raises `KeyboardInterrupt`. This does nothing in any thread but the main thread, which receives the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -349,6 +349,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
+        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any other."""
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -356,6 +357,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
+        """Print how many calls in flight are being waited for, if there are any."""
         calls = session.limits.held
         if calls:
             note(

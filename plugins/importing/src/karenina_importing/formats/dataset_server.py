@@ -31,7 +31,7 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 class Dataset:
     """A split of a dataset.
 
-    `subset` and `split` are needed if there are several; `limit` is the number of rows to read.
+    `subset` and `split` are needed if there are several; `limit` is the maximum number of rows to read.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Dataset:
     def rows(self) -> Iterator[SourceRow]:
         """Yield the rows.
 
-        Raises `ConfigError` if the server cannot be reached or has no such split, or if there is no limit and the split
+        Raises `ConfigError` if the server cannot be reached or has no such split, or if no limit is set and the split
         has more than `MOST_ROWS` rows.
         """
         _check_server(self.server)
@@ -67,9 +67,9 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
-        """Return the number of rows in a reply.
+        """Return the total number of rows in `split`, as stated in a reply.
 
-        Raises `ConfigError` if it is not stated, or too large without a limit.
+        Raises `ConfigError` if it is not stated, or if it is too large and no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise ConfigError([f"the reply from {self.server} does not say how many rows there are"])
@@ -94,7 +94,7 @@ class Dataset:
             return chosen[0]
         names = ", ".join(f"{subset}/{split}" for subset, split in (chosen or splits)[:20]) or "none"
         what = "has no such split" if not chosen else "has several splits"
-        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; there are {names}"])
+        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the JSON value of a reply, and the size of the reply in bytes.

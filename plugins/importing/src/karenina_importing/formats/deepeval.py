@@ -2,8 +2,8 @@
 
 DeepEval's goldens and test cases have `input`, `expected_output` and `actual_output`, in snake or camel case; a test
 run has them in `testCases`. ragas samples have `user_input`, `reference` and `response`. Retrieved contexts become
-metadata, because the model under test only gets the input. Criteria that are written out become traits; metric scores
-are not carried over.
+metadata, because the model under test only gets the input. Written criteria become traits; metric scores are not
+carried over.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case in a file, from all lists that it has."""
+    """Yield a row for each case in a file, from all lists that the file contains."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model that a test run names in its hyperparameters; None if it names none."""
+    """Return the model named in the hyperparameters of a test run, or None if there is none."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None
@@ -99,7 +99,7 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are no tool calls."""
+    """Return an answer as a conversation with the tool calls that led to it, or unchanged if there are none."""
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
@@ -178,7 +178,7 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, with keys such as `score1_description`; None for any other value."""
+    """Return the trait for a ragas rubric, with keys such as `score1_description`, or None for any other value."""
     levels = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())
@@ -192,7 +192,7 @@ def _scale(rubrics: Any) -> dict[str, Any] | None:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; empty for any other value."""
+    """Return the objects in a list, or an empty list for any other value."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -202,7 +202,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def _is_score(value: Any) -> bool:
-    """Return whether a value is a number, and not a boolean."""
+    """Return whether a value is a number other than a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -48,7 +48,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
-        raise BenchmarkFileError(path, "", f"it has no list `{_STATES}`, as HELM runs have", "choose another --from")
+        raise BenchmarkFileError(
+            path, "", f"the file has no list `{_STATES}`, as HELM runs have", "choose another format with --from"
+        )
     spec = document.get("adapter_spec")
     model = spec.get("model") if isinstance(spec, Mapping) else None
     for number, state in enumerate(states, 1):
@@ -62,7 +64,7 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
-        return SourceRow(place, {}, "it has no instance with `input` and `references`")
+        return SourceRow(place, {}, "the row has no instance with `input` and `references`")
     asked = instance["input"]
     messages = asked.get("messages")
     question = asked.get("text") or (messages if isinstance(messages, list) else None)
@@ -97,13 +99,13 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
 
 
 def _text(reference: Mapping[str, Any]) -> str:
-    """Return the text of a reference; empty if it has none."""
+    """Return the text of a reference, or an empty string if it has none."""
     output = reference.get("output")
     return str(output.get("text", "")) if isinstance(output, Mapping) else ""
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters, else all references if one of several is right.
+    """Return the options in the order of the run's letters, or else all references if exactly one of several is right.
 
     Returns None if neither is known.
     """
@@ -114,7 +116,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of an instance; for a perturbed instance, with the name and seed of the perturbation."""
+    """Return the id of an instance, with the name and seed of the perturbation if it is perturbed."""
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None

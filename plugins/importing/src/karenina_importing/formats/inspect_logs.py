@@ -78,8 +78,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             yield _dataset_row(f"row {number}", record)
         return
     if not isinstance(log, Mapping) or not isinstance(log.get("samples") or [], list):
-        what = "it is neither an Inspect log, which has a list `samples`, nor a list of samples"
-        raise BenchmarkFileError(path, "", what, "choose another --from")
+        what = "the file is neither an Inspect log, which has a list `samples`, nor a list of samples"
+        raise BenchmarkFileError(path, "", what, "choose another format with --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
     ids = {str(entry["id"]) for entry in samples if isinstance(entry, Mapping) and "id" in entry}
@@ -90,7 +90,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
-    """Raise `BenchmarkFileError` if a log has no samples."""
+    """Raise `BenchmarkFileError` if `count`, the number of samples in a log, is 0."""
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None
@@ -170,7 +170,10 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Return the items in a sequence of files by position; `chunks` lists each file with its first item's position."""
+    """Return the items in a sequence of files, keyed by position.
+
+    `chunks` contains, for each file, the position of its first item and its name.
+    """
     by_position: dict[int, Any] = {}
     for start, name in chunks:
         items = read_entry(archive, name, path)
@@ -217,7 +220,7 @@ class _TooLarge(BenchmarkFileError):
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Return the row for a sample, with references replaced by the long texts; `about` is the `eval` of its log."""
+    """Return the row for a sample, with references replaced by the long texts; `about` is the log's `eval`."""
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
     id = sample.get("id")
@@ -231,9 +234,9 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references to long texts, which logs store separately, by the texts.
+    """Replace references to long texts, which logs store separately, with the texts.
 
-    A reference to an unknown text stays as it is.
+    A reference to an unknown text is left unchanged.
     """
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))

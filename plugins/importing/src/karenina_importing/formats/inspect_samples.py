@@ -1,4 +1,4 @@
-"""Inspect samples: the question, the conversation that answered it, and what the scorers compare."""
+"""Inspect samples: the question, the conversation that answered it, and the values that the scorers compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRADED: Final = {
     "model_graded_fact": AGREES,
     "model_graded_qa": "The response meets this criterion: {}",
 }
-"""The scorers with which a model grades the answer by the target, with the description of the trait for each."""
+"""The scorers with which a model grades the answer by the target, each with the description of its trait."""
 _COMPARED: Final = ("match", "exact", "answer", "choice", "f1", "math")
 """The scorers that compare the answer with the target, which is the right answer."""
 _SYSTEM: Final = (
@@ -30,11 +30,11 @@ _CHOICES: Final = (
     FieldMapping(paths={}, answer="choice", choice_by="letter"),
     FieldMapping(paths={}, answer="choice"),
 )
-"""How to find the right option: by letter, as in Inspect, else by text or position."""
+"""How to find the right option: by letter, as in Inspect, or else by text or position."""
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Return the row for a sample; `about` is the `eval` of its log, None for a sample in a dataset."""
+    """Return the row for a sample; `about` is the log's `eval`, or None for a sample in a dataset."""
     messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
@@ -49,7 +49,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     shown += [
         f"The scorer {name}: a judge extracts the answer, which is compared with the target"
         for name in _scorers(sample, about)
-        if _plain(name) in _COMPARED and sample.get("target")
+        if _base_name(name) in _COMPARED and sample.get("target")
     ]
     return SourceRow(
         place, values, question={key: value for key, value in ready.items() if value}, left_out=left_out, notes=shown
@@ -71,7 +71,7 @@ def describe_log(log: Any, count: int) -> list[str]:
 
 
 def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a record of a dataset, whose values may be text, as in CSV."""
+    """Return the row for a record of a dataset, whose values may be strings, as in CSV."""
     sample = dict(record)
     for name in ("metadata", "files"):
         sample[name] = parse_text(sample.get(name))
@@ -85,7 +85,7 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 
 
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the input of a sample, followed by other texts in the user's messages before the first answer.
+    """Return the input of a sample, followed by the other texts in the user's messages before the first answer.
 
     If the input is not a string, it is returned unchanged.
     """
@@ -106,9 +106,9 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample; None if it consists of only a question and an answer.
+    """Return the conversation of a sample, or None if it consists of only a question and an answer.
 
-    An agent's final answer that is in no message is added as the last message.
+    If an agent's final answer is in no message, it is appended as the last message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -123,7 +123,7 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
 
 
 def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether there is no message of the system."""
+    """Return whether none of the messages is a system message."""
     return not any(message.get("role") == "system" for message in messages)
 
 
@@ -133,14 +133,14 @@ def _has_reasoning(content: Any) -> bool:
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
-    """Return the answer that the log gives for a sample; empty if there is none."""
+    """Return the answer that the log contains for a sample, or an empty string if there is none."""
     output = as_mapping(sample.get("output"))
     completion = output.get("completion")
     return completion if isinstance(completion, str) else ""
 
 
 def _text(content: Any) -> str:
-    """Return a message's content as text, or as JSON if it contains more than text."""
+    """Return a message's content as a string, or as JSON if it contains more than text."""
     try:
         return as_text(content)
     except NotText:
@@ -162,7 +162,7 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
     traits: list[dict[str, Any]] = []
     left_out: list[str] = []
     for name, options in _scorers(sample, about).items():
-        plain = _plain(name)
+        plain = _base_name(name)
         if plain in _GRADED and targets:
             text = _GRADED[plain].format(" or ".join(targets))
             traits.append({"type": "llm", "name": name.rpartition("/")[2], "description": text})
@@ -174,20 +174,20 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
     return answer, traits, left_out
 
 
-def _plain(name: str) -> str:
+def _base_name(name: str) -> str:
     """Return a scorer's name without its package and the number that Inspect appends to repeated names."""
     return re.sub(r"[0-9]+\Z", "", name.rpartition("/")[2])
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the scorers' options by scorer name: the scorers listed in the log, else those that scored the sample."""
+    """Return the options of the scorers, keyed by name: the scorers listed in the log, or else those with scores."""
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
     return scorers or {str(name): {} for name in as_mapping(sample.get("scores"))}
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
-    """Return the rule that one of the targets occurs in the response."""
+    """Return the rule that one of the targets must occur in the response."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

@@ -45,7 +45,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     """Yield a row for each record; a record without `input` becomes a row with a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or row.values.get("input") is None:
-            yield SourceRow(row.place, {}, row.problem or "it has no `input`")
+            yield SourceRow(row.place, {}, row.problem or "the record has no `input`")
         else:
             yield _row(row.place, row.values)
 
@@ -71,7 +71,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _keywords(tags: Any) -> dict[str, Any]:
-    """Return tags as the keywords of a question; empty if they are not a list of strings."""
+    """Return tags as the keywords of a question, or an empty dict if they are not a list of strings."""
     return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags) else {}
 
 

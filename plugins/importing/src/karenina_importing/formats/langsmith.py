@@ -42,7 +42,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     """Yield a row for each record; a record without `inputs` becomes a row with a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or not isinstance(row.values.get("inputs"), Mapping):
-            yield SourceRow(row.place, {}, row.problem or "it has no `inputs`")
+            yield SourceRow(row.place, {}, row.problem or "the record has no `inputs`")
         else:
             yield _row(row.place, row.values)
 
@@ -67,7 +67,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a run's answer with a person's label, and the names of what is left out."""
+    """Return a run's answer with a person's label, and the names of the parts that are left out."""
     response, more = answered(run.get("outputs"))
     left = [f"output {name!r:.40}" for name in more]
     if response in (None, "") or run.get("error"):
@@ -78,7 +78,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model that a run's metadata name; None if they name none."""
+    """Return the model named in a run's metadata, or None if there is none."""
     extra = run.get("extra")
     for part in (run.get("metadata"), extra.get("metadata") if isinstance(extra, Mapping) else None):
         name = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None

@@ -1,10 +1,10 @@
 """lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
-the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. The key `request` is added to
-each row; it contains the text of the first request, or its messages if a chat template was applied. If all targets in a
-file are labelled texts separated by marks (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an empty target
-as an empty list.
+the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. A key `request` is added to
+each row, containing the text of the first request, or its messages if a chat template was applied. If all targets in a
+file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an
+empty target as an empty list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
 _LABELLED: Final = re.compile(r"[A-Z][A-Z_-]{1,19}: ?\S.*")
 _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
-"""The number of rows whose targets decide whether targets are lists of labelled texts."""
+"""The number of rows whose targets decide whether targets are lists of labelled strings."""
 _ENTITIES: Final = "All entities that the response names, each once and written as LABEL: entity"
 _LISTS: Final = "The targets are lists of labelled texts (`LABEL: entity`): all items in any order are right, no share"
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
@@ -63,19 +63,19 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all targets are labelled texts, and there is a mark between texts in one or more of them."""
+    """Return whether all targets consist of labelled strings, and at least one of them contains a delimiter."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled texts in a target; None if it contains any other text."""
+    """Return the distinct labelled strings in a target, or None if it contains any other text."""
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Return the field for a list of labelled texts, all of which are needed."""
+    """Return the field for a list of labelled strings, all of which are needed."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},
@@ -96,7 +96,7 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _request(arguments: Any) -> Any:
-    """Return the text or the messages of the first request; None if there is none."""
+    """Return the text or the messages of the first request, or None if there is none."""
     for first, second in _REQUESTS:
         try:
             request = arguments[first][second]

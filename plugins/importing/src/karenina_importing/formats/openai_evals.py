@@ -6,7 +6,7 @@ a row with `input` and `ideal`. Output items are an API page, a list or JSON lin
 
 A registry file (`evals/registry/evals/NAME.yaml`) names sample files. They are searched for next to it, and in the
 folder `data` of the registry. `Includes` checks the response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge
-extracts the value to compare; what a model grades becomes a trait.
+extracts the value to compare; criteria that a model grades become a trait.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
-    """Add the data of an event to its sample; of most types of events, only the last one is kept."""
+    """Add the data of an event to its sample; for most types of events, only the last one is kept."""
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)
@@ -101,7 +101,7 @@ OPENAI_EVALS: Final = make_import_format(
         }
     ),
 )
-"""OpenAI Evals. The first sampling of a graded sample is the answer; any others are the grader's."""
+"""OpenAI Evals. The first sampling of a graded sample is the answer; any further samplings are the grader's."""
 
 _CLASS: Final = "evals.elsuite."
 _COMPARING: Final = ("Match", "FuzzyMatch", "JsonMatch", "MatchWithSolvers")
@@ -117,7 +117,7 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of the sample files that a registry file names; of evals with one file, only the first counts.
+    """Yield the rows of the sample files that a registry file names. If evals share a file, only the first is imported.
 
     Raises `BenchmarkFileError` if there is no eval in the file, or if a sample file is not found.
     """
@@ -128,7 +128,9 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
         if isinstance(entry, Mapping) and str(entry.get("class", "")).startswith(_CLASS)
     }
     if not evals:
-        raise BenchmarkFileError(path, "", "it has no eval with a `class` of OpenAI Evals", "choose another --from")
+        raise BenchmarkFileError(
+            path, "", "the file has no eval with a `class` of OpenAI Evals", "choose another format with --from"
+        )
     first: dict[Path, tuple[str, Mapping[str, Any]]] = {}
     notes: dict[Path, list[str]] = {}
     for name, entry in evals.items():
@@ -151,13 +153,13 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of an eval; empty if it has none."""
+    """Return the arguments of an eval, or an empty mapping if it has none."""
     arguments = entry.get("args")
     return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return an eval's sample file. Raises `BenchmarkFileError` if the eval names none, or if it is not found."""
+    """Return an eval's sample file. Raises `BenchmarkFileError` if the eval names no file, or if it is not found."""
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
         what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"

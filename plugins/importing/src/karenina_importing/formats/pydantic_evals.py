@@ -2,7 +2,7 @@
 
 Each case is a row. The evaluators of the case and of the whole dataset become fields and traits: for `EqualsExpected`
 and `Equals`, a judge extracts the value to compare; `Contains` checks the response itself; `LLMJudge` and `GEval`
-become traits. Evaluators for types, times and spans, and the user's own, are only counted as left out.
+become traits. Evaluators for types, times and spans, and users' own evaluators, are only counted as left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     document = read_document(path).value
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
-        raise BenchmarkFileError(path, "", "it has no list `cases`, as pydantic-evals has", "choose another --from")
+        raise BenchmarkFileError(
+            path, "", "the file has no list `cases`, as pydantic-evals files have", "choose another format with --from"
+        )
     shared = document.get("evaluators")
     notes = ["the report evaluators of the dataset are not carried over"] if document.get("report_evaluators") else []
     for number, case in enumerate(cases, 1):
@@ -55,7 +57,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Return the row for a case; `shared` are the evaluators of the whole dataset."""
+    """Return the row for a case; `shared` contains the evaluators of the whole dataset."""
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
     name = case.get("name")
@@ -142,7 +144,7 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return the promptfoo assertion that corresponds to an evaluator; None if there is none."""
+    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none."""
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
     value = arguments.get(_ARGUMENT.get(name, "value"))

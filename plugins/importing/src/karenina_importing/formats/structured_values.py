@@ -23,7 +23,10 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input, as text or messages; an object's other values precede it, as `name: value`."""
+    """Return the question in an input, as a string or messages.
+
+    The other values of an object precede its question, as `name: value`.
+    """
     if not isinstance(value, Mapping):
         return value
     messages = value.get("messages")
@@ -57,29 +60,29 @@ def answered(value: Any) -> tuple[Any, list[str]]:
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the key for the first of `names` that an object has, in any case; None if it has none of them."""
+    """Return the key for the first of `names` that an object has, ignoring case, or None if it has none of them."""
     folded = {str(key).casefold(): key for key in reversed(list(value))}
     return next((folded[name] for name in names if name in folded), None)
 
 
 def _text(value: Any) -> str:
-    """Return a string as it is, and any other value as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `{"metadata": values}` with the values that are not empty; an empty mapping if there are none."""
+    """Return `{"metadata": values}` with the values that are not empty, or an empty dict if there are none."""
     metadata = {key: value for key, value in values.items() if value not in (None, "", [], {})}
     return {"metadata": metadata} if metadata else {}
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object; an empty mapping for any other value."""
+    """Return an object unchanged, and an empty mapping for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return a list; an empty sequence for any other value."""
+    """Return a list unchanged, and an empty sequence for any other value."""
     return value if isinstance(value, list) else ()
 
 
@@ -92,7 +95,7 @@ def is_short(value: Any) -> bool:
 
 
 def parse_text(value: Any) -> Any:
-    """Return the value of a string that contains JSON; return any other value unchanged."""
+    """Return the value of a string that contains JSON, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -102,7 +105,7 @@ def parse_text(value: Any) -> Any:
 
 
 def as_messages(value: Any) -> Any:
-    """Return the messages in a string that contains them as JSON; return any other value unchanged."""
+    """Return the messages in a string that contains them as JSON, and any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
     messages = parse_text(value)
@@ -110,12 +113,12 @@ def as_messages(value: Any) -> Any:
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an entry of `SourceRow.recordings`. A model or a label that is empty is left out."""
+    """Return an entry of `SourceRow.recordings`. An empty model or label is left out."""
     return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the first items of a file: of the list under one of `keys`, of a top-level list, or of JSON lines."""
+    """Return the first items of a file: from the list under one of `keys`, a top-level list, or JSON lines."""
     document = head.document
     for key in keys:
         if isinstance(document, Mapping) and isinstance(document.get(key), list):

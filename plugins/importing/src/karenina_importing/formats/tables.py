@@ -71,7 +71,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _read_yaml(path: Path) -> Any:
-    """Return the value of a YAML file; None if it cannot be read."""
+    """Return the value of a YAML file, or None if it cannot be read."""
     try:
         return read_yaml(read_text(path), path).value
     except BenchmarkFileError:
@@ -79,7 +79,7 @@ def _read_yaml(path: Path) -> Any:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file whose options are all detected."""
+    """Yield the rows of a file, with all reading options detected."""
     yield from _rows_at(path, None, None, None)
 
 
@@ -115,7 +115,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that fits a file's content. The suffix of its name may be another one."""
+    """Return the suffix that fits a file's content, which may differ from the suffix of its name."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -165,7 +165,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses; if paths use parts of its objects, return the parts that are not used."""
+    """Return a column that no path uses or, if paths use parts of its objects, the parts that are not used."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]

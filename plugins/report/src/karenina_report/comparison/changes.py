@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ.
 
-    Flips come first, then questions that are undecided more often in one run; within both, the largest change is first.
-    `paired` maps the name of each metric to its questions, including those that only one run judged. `rules` contains
-    the field rules of each template.
+    Flips come first, then questions that are undecided more often in one run; in both groups, the largest change is
+    first. `paired` maps the name of each metric to its questions, including those that only one run judged. `rules`
+    contains the field rules of each template.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -39,7 +39,7 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
 
 
 def _size(change: Change) -> float:
-    """Return how far the pass rates of the two runs are apart; 0 if a run has no verdict."""
+    """Return the distance between the pass rates of the two runs, or 0 if a run has no verdict."""
     a, b = change.metrics.get(RATE, (0.0, 0.0))
     return abs(a - b) if a is not None and b is not None else 0.0
 
@@ -51,7 +51,7 @@ def _change(
     metrics: Mapping[str, tuple[float | None, float | None]],
     rules: Rules,
 ) -> Change:
-    """Return the change of one question. `metrics` contains the means in both runs of the metrics that differ."""
+    """Return the change of one question. `metrics` contains the means of the differing metrics in both runs."""
     a, b = metrics.get(RATE, (None, None))
     fields = dict(_fields(ours, theirs))
     return Change(
@@ -82,7 +82,7 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _text(value: object) -> str:
-    """Return a value as JSON text, in which equal mappings are equal; `str` is used for what JSON cannot contain."""
+    """Return a value as JSON, in which equal mappings are equal; `str` converts values that JSON cannot contain."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
@@ -93,7 +93,7 @@ def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashabl
 
 
 def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float | None, float | None]]]:
-    """Yield each field whose pass rate differs, with its rate in both runs; None for a run without a checked value."""
+    """Yield each field whose pass rate differs, with its rate in both runs (None if the run has no checked value)."""
     sides = [_passed(ours), _passed(theirs)]
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         a, b = (fmean(side[name]) if name in side else None for side in sides)
@@ -102,7 +102,7 @@ def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float |
 
 
 def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
-    """Return the results of each field and regex check by name; checks without a result are left out."""
+    """Return the results of each field and regex check, keyed by name; checks without a result are left out."""
     by_name: dict[str, list[bool]] = {}
     for result in results:
         for checks in (result.template.field_results, result.template.regex_validation_results):
@@ -129,7 +129,7 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Return how often each value, as text, was extracted for each field; a field may have no value."""
+    """Return how often each value, as a string, was extracted for each field; a field may have no value."""
     counts: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):
@@ -140,12 +140,12 @@ def _extracted(results: Results) -> dict[str, Counter[str]]:
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the share of each value in all that were counted; empty for empty counts."""
+    """Return the share of each value in the total count; empty if `counts` is empty."""
     return {value: count / counts.total() for value, count in counts.items()}
 
 
 def _side(results: Results) -> Side:
-    """Return one run's side of a change, with the answer and the reason of its first result; "" without results."""
+    """Return one run's side of a change, with the answer and the reason of its first result, or "" without results."""
     verdicts = [value for result in results if (value := verdict(result)) is not None]
     first = results[0] if results else None
     return Side(

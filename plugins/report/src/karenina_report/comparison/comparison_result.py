@@ -48,7 +48,7 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs between the runs: all, and by the run with the higher value."""
+    """The number of questions whose value differs between the runs: in total, and by the run with the higher value."""
 
     questions: int
     higher_in_a: int
@@ -72,10 +72,10 @@ class Power(ReportModel):
     """The power of a comparison.
 
     `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
-    `six_flips` is True: at least six flips in one direction are needed. `questions` has the number of questions needed
-    to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce,
-    and `at_best` the smallest difference that could be detected with unlimited replicates; both are None with one
-    replicate.
+    `six_flips` is True: at least six flips in one direction are needed. `questions` contains the number of questions
+    needed to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would
+    reduce, and `at_best` is the smallest difference that could be detected with unlimited replicates; both are None
+    with one replicate.
     """
 
     detectable: float
@@ -114,7 +114,7 @@ class Difference(ReportModel):
     power: Power | None
 
     def limits(self, *, turned: bool = False) -> tuple[float, float] | None:
-        """Return the bounds of A minus B or, if `turned`, of B minus A; None if there is no interval."""
+        """Return the bounds of A minus B or, if `turned`, of B minus A, or None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return (-self.high, -self.low) if turned else (self.low, self.high)
@@ -144,8 +144,8 @@ class Side(ReportModel):
 class FieldValues(ReportModel):
     """The values extracted for a field in A and B, and the truth and rule that they are compared with.
 
-    `a` and `b` map each value, as text, to the number of results with it. `truths` has several values if the truth
-    changed. `rule` is the comparison in words; None if the benchmark is not known.
+    `a` and `b` map each value, as a string, to the number of results with it. `truths` has several values if the truth
+    changed. `rule` is the comparison in words, or None if the benchmark is not known.
     """
 
     name: str
@@ -158,9 +158,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` contain the means in A and
-    B that differ; a mean is None if nothing was judged. `values` lists the fields whose results or extracted values
-    differ.
+    `changed` names the parts that differ: answer, extraction, truth, verdict. `metrics` and `fields` contain the means
+    in A and B that differ; a mean is None if nothing was judged. `values` lists the fields whose results or extracted
+    values differ.
     """
 
     question_id: str
@@ -177,7 +177,7 @@ class Change(ReportModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def higher_in(self) -> Literal["a", "b"] | None:
-        """The run whose mean verdict is higher; None for a question that did not flip."""
+        """The run whose mean verdict is higher, or None for a question that did not flip."""
         a, b = self.a.correct, self.b.correct
         if not self.flipped or a is None or b is None or a == b:
             return None
@@ -229,12 +229,12 @@ class Pair(ReportModel):
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference in a metric; None if it was not compared."""
+        """Return the difference in a metric, or None if it was not compared."""
         return next((difference for difference in self.differences if difference.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons. `baseline` is the label of the run to compare others with."""
+    """Several runs and their pairwise comparisons. `baseline` is the label of the run to compare the others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -243,7 +243,7 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return, by label, the run that each other run must not be worse than: the baseline, or else the first run.
+        """Return the run that each run must not be worse than, keyed by label: the baseline, or else the first run.
 
         If a file shares an answering model with the first file, or the first file contains several, each of its runs is
         compared with the first file's run of the same model instead; the value is None if there is no such run.
@@ -287,8 +287,8 @@ class Comparison(SectionsView, ReportModel):
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
         """Return the condition and the interval of each pass rate difference `other` minus `label`.
 
-        The condition is text for messages, and empty for the interval over all results. Further intervals are for each
-        judge, if there are several, and for undecided results counted as wrong in `other` and right in `label`. An
+        The condition is a string for messages, and empty for the interval over all results. Further intervals are for
+        each judge, if there are several, and for undecided results counted as wrong in `other` and right in `label`. An
         interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []

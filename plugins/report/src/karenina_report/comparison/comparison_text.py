@@ -32,7 +32,7 @@ _MOST_OF_A_VALUE: Final = 120
 
 @sections_of.register(Comparison)
 def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
-    """Yield what `karenina compare` and notebooks show, with at most `most_changes` changes of each kind and pair."""
+    """Yield the sections for `karenina compare` and notebooks, with at most `most_changes` of each kind and pair."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
         ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost
@@ -89,7 +89,7 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
-    """Return the cost as text: `>=` marks a lower bound, and `(all models)` a cost that several models share."""
+    """Return the cost as a string: `>=` marks a lower bound, and `(all models)` a cost that several models share."""
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
@@ -122,7 +122,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
 
 
 def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a pair. `rates` is that of `_pair_sections`."""
+    """Yield the name and text of each fact about a pair. `rates` is the same as for `_pair_sections`."""
     yield from _left_out_facts(pair)
     main = pair.difference()
     if main is None:
@@ -149,7 +149,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield what is left out of a pair, and other notes.
+    """Yield the questions that are left out of a pair, and other notes.
 
     These facts come first, because the rates cannot be understood without them.
     """
@@ -176,7 +176,7 @@ def _difference_text(difference: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value as text, with the adjusted p value if there are several pairs."""
+    """Return the p value as a string, with the adjusted p value if there are several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
@@ -200,12 +200,12 @@ def _size(difference: Difference, unit: str) -> str:
 
 
 def _questions(count: int) -> str:
-    """Return a number of questions as text: `1 question` or `1,000 questions`."""
+    """Return a number of questions as a string: `1 question` or `1,000 questions`."""
     return quantity(count, "question")
 
 
 def _flips_text(difference: Difference, pair: Pair) -> str:
-    """Return how many questions flipped, and in how many of them each run is better."""
+    """Return the number of questions that flipped, and the number in which each run is better."""
     flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
@@ -228,7 +228,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
-    """Return the bounds that results without a verdict allow. The difference must have `bounds`."""
+    """Return the bounds given by results without a verdict. The difference must have `bounds`."""
     bounds = difference.bounds
     assert bounds is not None
     holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
@@ -239,7 +239,10 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 
 def _power_text(difference: Difference) -> str:
-    """Return what the comparison can detect, and with how many questions. The difference must have `power`."""
+    """Return which difference the comparison can detect, and how many questions other differences need.
+
+    The difference must have `power`.
+    """
     power = difference.power
     assert power is not None
     most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
@@ -254,7 +257,7 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the interval of a group, called rough with fewer than 20 questions; `-` if there is none."""
+    """Return the interval of a group, called rough with fewer than 20 questions, or `-` if there is none."""
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
@@ -279,7 +282,7 @@ def _ids(ids: Sequence[str]) -> str:
 
 
 def _metric_row(difference: Difference) -> list[str]:
-    """Return the table row of a metric. The p value is the adjusted one, if there are several pairs."""
+    """Return the table row of a metric. If there are several pairs, the p value is the adjusted one."""
     p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
         in_one_line(difference.metric),
@@ -292,7 +295,7 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
-    """Yield a section for each kind of change, with at most `most` questions; nothing if `most` is 0."""
+    """Yield a section for each kind of change, with at most `most` questions, or nothing if `most` is 0."""
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -306,7 +309,7 @@ def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
 
 
 def _change_rows(change: Change) -> list[tuple[str, str]]:
-    """Return the lines about a changed question: its text, outcomes and extracted values, and what else differs."""
+    """Return the lines about a changed question: its text, outcomes, extracted values, and other differences."""
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
     rows += [("", _values_text(value)) for value in change.values]
@@ -320,7 +323,7 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
 
 
 def _values_text(values: FieldValues) -> str:
-    """Return what was extracted in both runs, with the truth and the rule: `40 -> 6, truth 40, rule ExactMatch`."""
+    """Return the values extracted in both runs, with the truth and the rule: `40 -> 6, truth 40, rule ExactMatch`."""
     sides = (
         f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"
         if values.a != values.b
@@ -348,12 +351,12 @@ def _extracted_text(counts: Mapping[str, int]) -> str:
 
 
 def _share(value: float | None) -> str:
-    """Return a mean with three significant digits; `not judged` for None."""
+    """Return a mean with three significant digits, or `not judged` for None."""
     return "not judged" if value is None else f"{value:.3g}"
 
 
 def _outcomes(counts: object) -> str:
-    """Return outcomes as text: `2 correct + 1 wrong`; without the count for a single result."""
+    """Return outcomes as a string: `2 correct + 1 wrong`; without the count for a single result."""
     assert isinstance(counts, dict)
     if not counts:
         return "no result"
@@ -372,15 +375,15 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference of shares as text, in percentage points with a sign."""
+    """Return a difference of shares as a string, in percentage points with a sign."""
     return f"{100 * share:+.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of shares as text, in percentage points; `-` if there is none."""
+    """Return an interval of shares as a string, in percentage points, or `-` if there is none."""
     return "-" if low is None or high is None else f"[{points(low)}, {points(high)}]"
 
 
 def p_value(p: float) -> str:
-    """Return a p value with three digits, or four below 0.01."""
+    """Return a p value as a string, with three decimals, or four below 0.01."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

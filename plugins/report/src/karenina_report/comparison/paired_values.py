@@ -32,7 +32,8 @@ Place = tuple[Hashable, ...]
 class MetricValues:
     """A metric's values for one question in one run, by replicate and judge, and the number of missing values.
 
-    If both runs contain the same stored answers, `unpaired` holds the values of replicates that only this run judged.
+    If both runs contain the same stored answers, `unpaired` contains the values of replicates that only this run
+    judged.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class MetricValues:
 
     @property
     def mean(self) -> Fraction | None:
-        """The mean of the values; None if there is none."""
+        """The mean of the values, or None if there are none."""
         return self._sum / self.count if self.count else None
 
     def mean_if(self, missing: int) -> Fraction:
@@ -145,9 +146,9 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Return the estimated difference in a metric; None if no question has a value in both runs.
+    """Return the estimated difference in a metric, or None if no question has a value in both runs.
 
-    `unit_of` returns the statistical unit of a question id.
+    `unit_of` returns the statistical unit for a question id.
     """
     both = [question for question in questions if question.is_complete]
     if not both:
@@ -194,12 +195,12 @@ def _mean(values: Iterable[Fraction | None]) -> float:
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
-    """Return the interval of the plain t test; None if a bound or the p value is None."""
+    """Return the interval of the plain t test, or None if a bound or the p value is None."""
     return None if low is None or high is None or p is None else PlainInterval(low=low, high=high, p=p)
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds if missing values were 0 in one run and 1 in the other; None if no value is missing.
+    """Return the bounds if missing values were 0 in one run and 1 in the other, or None if no value is missing.
 
     `total` is the sum of the questions' differences; its sign is compared with that of the bounds.
     """
@@ -214,7 +215,7 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
-    """Return the power of a comparison; None without a standard error. `flipping` is the share that flipped."""
+    """Return the power of a comparison, or None if there is no standard error. `flipping` is the share that flipped."""
     if error is None:
         return None
     least = detectable(error)
@@ -229,13 +230,13 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates; None with one replicate."""
+    """Return the share of the variance of the differences that comes from replicates, or None with one replicate."""
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference; None with one replicate."""
+    """Return the variance that replicates add to a question's mean difference, or None with one replicate."""
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:
         both = [sides[0][place] - sides[1][place] for place in sides[0].keys() & sides[1].keys()]

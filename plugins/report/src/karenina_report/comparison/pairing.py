@@ -33,7 +33,7 @@ class Pairing:
     """The questions of two runs with their results.
 
     `changed` maps questions that are left out to the parts that differ between the runs: template, truth or text. With
-    `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges` are the judges
+    `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges` contains the judges
     whose results are compared, and `judge_name` returns the judge of a result. `same_answers` is True if both runs
     contain the same stored answers; replicates are then paired. `same_judges` is True if both runs have the same
     judges.
@@ -90,7 +90,7 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
     """Return the pairing with undecided results decided in favor of the run `in_favor_of` (0 or 1).
 
     Undecided results with the same values get the same verdict in both runs: they count as right if they are a larger
-    share of the favored run's results, else as wrong. Returns None if no result is undecided.
+    share of the favored run's results, and as wrong otherwise. Returns None if no result is undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -117,16 +117,16 @@ def _is_undecided(result: VerificationResult) -> bool:
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
-    """Return an undecided result as correct if its values are in `right`, else as wrong; other results unchanged."""
+    """Return an undecided result as correct if its values are in `right`, else as wrong; leave others unchanged."""
     if not _is_undecided(result):
         return result
     return result.model_copy(update={"outcome": Outcome.CORRECT if _values(result) in right else Outcome.WRONG})
 
 
 def _values(result: VerificationResult) -> str:
-    """Return what the verdict of an undecided result depends on, as JSON text.
+    """Return the values on which the verdict of an undecided result depends, as JSON.
 
-    The text contains the extracted values, the field results and, unless all undecided fields were extracted, the whole
+    These are the extracted values, the field results and, unless all undecided fields were extracted, the whole
     response.
     """
     template = result.template
@@ -138,7 +138,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Return the results of each question, by the NFC form of its id."""
+    """Return the results of each question, keyed by the NFC form of its id."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -146,7 +146,7 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the `judges` of a pairing to those with the same prompts in both runs (with `any_judge`, to all).
+    """Set the `judges` of a pairing to those with the same prompts in both runs (with `any_judge`, to all judges).
 
     Raises `ConfigError` if there are none.
     """
@@ -193,7 +193,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ; empty if a run has no record of them."""
+    """Return the judge tasks whose added instructions differ, or an empty list if a run has no record of them."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -223,7 +223,7 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 
 
 def _changing_results(names: Iterable[str]) -> list[str]:
-    """Return the settings that can change results; settings that no installed distribution owns are among them."""
+    """Return the settings that can change results, including settings that no installed distribution owns."""
     from karenina_core.config import all_settings
 
     settings = list(names)
@@ -251,7 +251,7 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 
 def _frozen(value: object) -> str | None:
-    """Return a value as JSON text, which can be an element of a set; None for None."""
+    """Return a value as JSON, which can be an element of a set, or None for None."""
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 

@@ -96,7 +96,7 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that are already read, as `compare` does.
+    """Compare runs that have already been read, like `compare`.
 
     Raises `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
     compared.
@@ -126,7 +126,7 @@ def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` are the traits that the user named in cuts and scales."""
+    """The options of a comparison. `named` contains the traits that the user named in cuts and scales."""
 
     by: str | None
     cluster: str | None
@@ -140,13 +140,13 @@ class _Options:
 
 
 def run_label(number: int) -> str:
-    """Return the letter of a run: A, B, ..., Z, A1, B1, ..."""
+    """Return the letter for a run: A, B, ..., Z, A1, B1, ..."""
     turn, letter = divmod(number, 26)
     return chr(ord("A") + letter) + (str(turn) if turn else "")
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline; None without one.
+    """Return the index of the baseline, or None if there is none.
 
     Raises `ConfigError` if no run has this index, label or name, or if several have this name.
     """
@@ -160,7 +160,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     choices = [*labels, *(run.name for run in runs)]
-    raise ConfigError([f"there is no run {baseline!r}: the baseline is one of {', '.join(choices)}"])
+    raise ConfigError([f"there is no run {baseline!r}: the baseline must be one of {', '.join(choices)}"])
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
@@ -282,7 +282,7 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    """Return the pass rates of a group; None if none of its questions has a verdict in both runs.
+    """Return the pass rates of a group, or None if none of its questions has a verdict in both runs.
 
     A group of fewer than `LEAST_OF_A_GROUP` questions has no interval.
     """

@@ -22,7 +22,7 @@ _AT_ONCE: Final = 100
 _SEED: Final = 20_261_122
 
 Ratings = Sequence[Hashable | None]
-"""The ratings of one item, in the order of the judges; None for a judge that did not rate it."""
+"""The ratings of one item, in the order of the judges, with None for a judge that did not rate it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Kappa:
 
 
 def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Rate:
-    """Return the share of items on which two raters agree. `units` has the statistical unit of each item."""
+    """Return the share of items on which two raters agree. `units` contains the statistical unit of each item."""
     return _agreed(units, pairs).rate()
 
 
@@ -55,12 +55,12 @@ def weight_effect(weights: Sequence[float]) -> float:
 def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
-    """Return Cohen's kappa of two raters; None (undefined) if all ratings of one of them are the same.
+    """Return Cohen's kappa of two raters, or None (undefined) if all ratings of one of them are the same.
 
     The interval uses the large-sample variance of the table, scaled to its effective size, with 1/2 added to each cell
     (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement, because items of one unit are correlated. `weights` are the sampling weights of items that were drawn
-    with unequal probabilities.
+    agreement, because items of one unit are correlated. `weights` contains the sampling weights of items that were
+    drawn with unequal probabilities.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -108,6 +108,7 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
         return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
 
     def coefficient(observed: Array, totals: Array) -> Array:
+        """Return Fleiss' kappa for each sample, given its observed agreement and its ratings per class."""
         ratings = totals.sum(axis=-1)
         chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
         coefficients: Array = (observed * raters / ratings - chance) / (1 - chance)
@@ -134,6 +135,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
     def coefficient(observed: Array, totals: Array) -> Array:
+        """Return Krippendorff's alpha for each sample, given its observed disagreement and its ratings per class."""
         size = totals.sum(axis=-1)
         coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
         return coefficients
@@ -158,7 +160,7 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units; None with a single class.
+    """Return a coefficient with a percentile interval from a bootstrap over units, or None with a single class.
 
     There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or there are fewer than two
     units.

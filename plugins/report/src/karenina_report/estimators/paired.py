@@ -77,7 +77,7 @@ def _away_from_zero(value: float) -> float:
 POWER_FACTOR: Final = 2.80
 """The size, in standard errors, of a difference that is found with 80% power at a two-sided level of 5%."""
 LEAST_FLIPS: Final = 6
-"""The fewest flips, all in one direction, that are significant at 5% in a sign-flip test."""
+"""The minimum number of flips, all in one direction, that is significant at 5% in a sign-flip test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences and its interval. `units` has the unit of each difference.
+    """Return the mean of the questions' differences and its interval. `units` contains the unit of each difference.
 
-    The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
-    G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
+    The variance is the cluster-robust variance of a mean (G / (G - 1) times the sum of squared sums of residuals), with
+    t at G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
     -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). The pseudo-units
     do not move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises
     `ValueError` if there are no differences.
@@ -139,7 +139,7 @@ def detectable(error: float) -> float:
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return how many questions are needed to find `difference` with 80% power.
+    """Return the number of questions needed to find `difference` with 80% power.
 
     `error` is the standard error with `questions` questions.
     """
@@ -150,7 +150,7 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
     """Return the share of the differences' variance that comes from replicates, and that more replicates would reduce.
 
-    `within` has the variance that replicates add to each question's difference. Returns None if nothing varies.
+    `within` contains the variance that replicates add to each question's difference. Returns None if nothing varies.
     """
     count = len(differences)
     if not within or count < 2:
@@ -161,7 +161,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values adjusted for all of them together (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return the p values, adjusted jointly (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):
@@ -178,7 +178,7 @@ _MOST_STEPS: Final = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of a sign-flip test. It is exact if all sign patterns were counted, instead of a random sample."""
+    """The result of a sign-flip test. It is exact if all sign patterns were counted instead of a random sample."""
 
     p: float
     mid_p: float

@@ -79,7 +79,7 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 class VarianceComponents:
     """The components of variance, each at least 0, and the names of those that the data cannot separate.
 
-    With one judge, the components of judges are unknown. With one replicate the interaction of question and judge
+    With one judge, the components of judges are unknown. With one replicate, the interaction of question and judge
     cannot be separated from the rest: both are one component.
     """
 
@@ -88,7 +88,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each component in their sum; empty if nothing varies."""
+        """The share of each component in their sum, or an empty dict if nothing varies."""
         total = sum(self.components.values())
         return {name: component / total for name, component in self.components.items()} if total else {}
 
@@ -136,7 +136,7 @@ def _at_least_0(components: dict[str, float]) -> dict[str, float]:
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
-    """Return the mean square of answers within questions; None with one replicate."""
+    """Return the mean square of answers within questions, or None with one replicate."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     if replicates == 1:
         return None

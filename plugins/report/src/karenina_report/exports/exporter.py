@@ -50,8 +50,8 @@ class Exporter:
     `name` is the value for `--format`, `suffixes` (with the dot, in lower case) select the format by the name of the
     output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is True
     if a terminal cannot show the data, `takes_table` if the format can write a table that the user chooses. An existing
-    output file is renamed if it starts with one of `first_bytes`, else the export is refused. `read` reads results back
-    from a file that `write` wrote with `with_results`.
+    output file is renamed if it starts with one of `first_bytes`; otherwise, the export is refused. `read` reads
+    results back from a file that `write` wrote with `with_results`.
     """
 
     name: str

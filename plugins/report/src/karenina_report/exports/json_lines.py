@@ -49,7 +49,7 @@ def _write_recording(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
-    """Yield the answers in the journal, or else in the results: each once, even if several judges judged it."""
+    """Yield each answer in the journal, or else in the results, once, even if several judges judged it."""
     if request.journal is not None:
         with JournalView(request.journal) as view:
             yield from view.recordings(request.model)
@@ -93,10 +93,10 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a result, made from the installed version."""
+    """Return the JSON Schema of a result, generated from the installed version."""
     return {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
 
 
 def published_schema() -> str:
-    """Return the text of `result.schema.json`, the schema that this distribution publishes."""
+    """Return the content of `result.schema.json`, the schema that this distribution publishes."""
     return resources.files("karenina_report").joinpath("result.schema.json").read_text("utf-8")

@@ -1,7 +1,7 @@
 """Export to JUnit XML for CI servers, with one test case for each item.
 
-An item that was not judged, or is undecided, is an error; one that was judged and is not correct is a failure. Items
-with trait scores alone have no verdict and pass.
+An item that was not judged or is undecided is an error; an item that was judged and is not correct is a failure. Items
+with only trait scores have no verdict and pass.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def describe_item(result: VerificationResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text with U+FFFD in place of each character that XML does not allow."""
+    """Return `text` with U+FFFD in place of each character that XML does not allow."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

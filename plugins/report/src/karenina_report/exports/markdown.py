@@ -26,7 +26,7 @@ _LONGEST: Final = 200
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct.
 
-    `failures` are the reasons for which the run fails, which come first.
+    `failures` contains the reasons why the run fails, which come first.
     """
     result_set = VerificationResultSet(results)
     yield "## Karenina"
@@ -51,13 +51,13 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
 
 
 def _rate(rate: Rate) -> str:
-    """Return a pass rate with its counts and its undecided items; `none` if no item has a verdict."""
+    """Return a pass rate with its counts and its undecided items, or `none` if no item has a verdict."""
     text = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
     return text + undecided_text(rate)
 
 
 def _interval(rate: Rate) -> str:
-    """Return the interval of a pass rate, called rough if there are few questions; "" if there is none."""
+    """Return the interval of a pass rate, called rough if there are few questions, or "" if there is none."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
@@ -75,7 +75,7 @@ def _failed_items(
 ) -> Iterator[str]:
     """Yield a table of the first 50 failed items, and the number of the others.
 
-    `several` are the models to show, each with the function that returns its name.
+    `several` contains the columns of models to show, each with the function that returns the model's name.
     """
     if not failed:
         return
@@ -92,7 +92,7 @@ def _failed_items(
 
 
 def _text(text: str) -> str:
-    """Return a text for a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
+    """Return `text` for a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
     line = " ".join(text.split())
     short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _SPECIAL.sub(_ESCAPED, short)

@@ -36,7 +36,7 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name`; without a name, the one for the suffix of `output`.
+    """Return the exporter called `name` or, without a name, the exporter for the suffix of `output`.
 
     Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or if several do.
     """
@@ -90,7 +90,7 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
 
 
 def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
-    """Return the suffixes of all formats, separated by commas."""
+    """Return the suffixes of all formats as a comma-separated list."""
     return ", ".join(suffix for offer in offered for suffix in offer.value.suffixes)
 
 
@@ -178,7 +178,7 @@ def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the first line of a file, cut to a million bytes; empty if the file cannot be read."""
+    """Return the first line of a file, cut to a million bytes, or an empty string if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)

@@ -42,14 +42,14 @@ _MOST_ROWS: Final = 1_048_575
 
 
 def _cell(value: Cell) -> str | int | float | bool | None:
-    """Return a value as it is written to a cell: lists as JSON, times in ISO 8601."""
+    """Return a value as it is written to a cell: lists as JSON, times in ISO 8601 format."""
     if isinstance(value, list):
         return as_json(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def could_be_formula(text: str) -> bool:
-    """Return whether a spreadsheet program could interpret a text as a formula, with or without leading blanks."""
+    """Return whether a spreadsheet program could interpret `text` as a formula, with or without leading blanks."""
     if text.startswith(_CONTROLS):
         return True
     first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
@@ -57,18 +57,18 @@ def could_be_formula(text: str) -> bool:
 
 
 def protect(text: str) -> str:
-    """Return a text for a CSV cell, with a leading apostrophe if it could be interpreted as a formula."""
+    """Return `text` for a CSV cell, with a leading apostrophe if it could be interpreted as a formula."""
     return f"'{text}" if could_be_formula(text) else text
 
 
-def _safe(value: Cell) -> str | int | float | bool | None:
+def _csv_cell(value: Cell) -> str | int | float | bool | None:
     """Return a value for a CSV cell; text that could be interpreted as a formula gets an apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as CSV; the table of results gets whole results as its last column, if they are wanted."""
+    """Write one table as CSV; with `with_results`, the table of results has whole results in its last column."""
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -76,9 +76,9 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
     writer.writerow([protect(column.name) for column in table.columns] + [RESULT_COLUMN] * whole)
     if whole:
         for row, result in zip(table, request.results, strict=True):
-            writer.writerow([*map(_safe, row.values()), result.model_dump_json()])
+            writer.writerow([*map(_csv_cell, row.values()), result.model_dump_json()])
     else:
-        writer.writerows(map(_safe, row.values()) for row in table)
+        writer.writerows(map(_csv_cell, row.values()) for row in table)
     text.detach()
 
 
@@ -172,7 +172,7 @@ class _Sheets:
             self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Return a cell whose text is cut to 32,000 characters, and counted as cut, and is never read as a formula."""
+        """Return a cell value that Excel never reads as a formula, cut to 32,000 characters; cuts are counted."""
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
@@ -213,7 +213,7 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet; the table of results gets whole results as its last column, if they are wanted.
+    """Write one table as Parquet; with `with_results`, the table of results has whole results in its last column.
 
     Raises `LibraryMissing` if pyarrow is not installed.
     """

@@ -25,7 +25,7 @@ def read_asset(name: str) -> str:
 class PageSource:
     """The script and style of a page, its title, and its first bytes.
 
-    `noun` is the word for the page in a sentence, such as report.
+    `noun` is the word for the page in a sentence, such as "report".
     """
 
     script: str
@@ -62,7 +62,7 @@ class PageDocument:
         )
 
     def add(self, id: str, value: Any) -> None:
-        """Write a data block: JSON, compressed and in base64, so that no text of a run is part of the document.
+        """Write a data block: compressed JSON in base64, so that no text of a run is part of the document.
 
         Numbers that are not finite become null.
         """
@@ -80,7 +80,7 @@ class PageDocument:
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
-        """Write a text in UTF-8."""
+        """Write `text` encoded as UTF-8."""
         self._file.write(text.encode("utf-8"))
 
 

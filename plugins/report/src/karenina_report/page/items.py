@@ -3,7 +3,7 @@
 The index has a column for each property that the page filters by. Small files are included as data; for any other file,
 the page says why it is missing. Everything in a file is hostile: a picture is recognized by its first bytes, whatever
 its name, and only if its type cannot contain code. Other files are shown as text or saved, and the browser never opens
-one in place of the page.
+a file in place of the page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Prompts = Mapping[str, "SentPrompt"]
-"""Prompts by the key of their call."""
+"""Prompts, keyed by the key of their call."""
 
 
 def make_item(
@@ -41,7 +41,7 @@ def make_item(
 ) -> dict[str, Any]:
     """Return a result as a JSON-compatible dict for the page.
 
-    `rules` are the field rules of its template, and `calls` its rows in the table of calls. `files` are its files, as
+    `rules` contains the field rules of its template, `calls` its rows in the table of calls, and `files` its files, as
     described by `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
@@ -97,7 +97,7 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return the role and text of a message; tool calls and tool results are JSON text."""
+    """Return the role and text of a message; tool calls and tool results are shown as JSON."""
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -125,10 +125,10 @@ _MOST_OF_A_VALUE: Final = 80
 
 
 class ItemIndex:
-    """The properties of the added items. Repeated texts are stored once and referred to by their position."""
+    """The properties of the added items. Repeated strings are stored once and referred to by their position."""
 
     def __init__(self, flipped: Set[str]) -> None:
-        """Start an index; `flipped` are the ids of questions whose verdict differs between runs."""
+        """Start an index; `flipped` contains the ids of questions whose verdict differs between runs."""
         self._flipped = flipped
         self._columns: dict[str, list[Any]] = {
             name: []
@@ -150,7 +150,7 @@ class ItemIndex:
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
         """Add an item of the run with number `run`.
 
-        `cost` is the cost of the item's calls in US dollars; None if it is unknown.
+        `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
         """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
@@ -158,9 +158,11 @@ class ItemIndex:
         rows = field_rows(result)
         single = len(rows) == 1
         extracted = (
-            [_named(name, text, alone=single) for name, text, _, _ in rows] if template.parsed_llm_response else []
+            [_shortened_field(name, text, alone=single) for name, text, _, _ in rows]
+            if template.parsed_llm_response
+            else []
         )
-        truths = [_named(name, text, alone=single) for name, _, text, _ in rows if text]
+        truths = [_shortened_field(name, text, alone=single) for name, _, text, _ in rows if text]
         values = {
             "run": run,
             "id": meta.result_id,
@@ -186,7 +188,7 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the index, with the texts that it refers to, as a JSON-compatible dict."""
+        """Return the index, with the strings that it refers to, as a JSON-compatible dict."""
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
@@ -200,14 +202,14 @@ class ItemIndex:
         }
 
 
-def _named(name: str, text: str, *, alone: bool) -> str:
+def _shortened_field(name: str, text: str, *, alone: bool) -> str:
     """Return a field's text cut to 80 characters, after the field's name unless it stands `alone`."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
 
 def _position(positions: dict[str, int], text: str) -> int:
-    """Return the position of a text; a new text gets the next one."""
+    """Return the position of a string; a new string gets the next position."""
     return positions.setdefault(text, len(positions))
 
 
@@ -215,7 +217,7 @@ MOST_OF_FILE: Final = 2_000_000
 """The maximum size of a file in the page, in bytes."""
 MOST_OF_PAGE: Final = 20_000_000
 """The maximum size of all files in the page together, in bytes."""
-_TOO_LARGE: Final = "it is too large for the page"
+_TOO_LARGE: Final = "the file is too large for the page"
 
 
 class PageFiles:
@@ -226,7 +228,7 @@ class PageFiles:
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page. `folders` finds their contents; None for results in memory."""
+        """Return the files of a result for the page. `folders` finds their contents (None for results in memory)."""
         return [self._describe(kept, folders) for kept in result.metadata.files]
 
     def problems(self) -> Iterator[str]:
@@ -248,7 +250,7 @@ class PageFiles:
         if size > MOST_OF_FILE or self._used + size > MOST_OF_PAGE:
             limit = f"{format_size(MOST_OF_FILE)} of a file, {format_size(MOST_OF_PAGE)} of all"
             self._miss(f"{_TOO_LARGE} ({limit})")
-            return {**shown, "note": f"{_TOO_LARGE}; it is {file.path}"}
+            return {**shown, "note": f"{_TOO_LARGE}; its path is {file.path}"}
         self._used += size
         data = base64.b64encode(file.content).decode("ascii")
         picture = picture_type(file.content)

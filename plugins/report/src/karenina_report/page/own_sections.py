@@ -21,7 +21,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the sections for the runs of a page; none if they have no results."""
+    """Return the sections for the runs of a page, or an empty sequence if the runs have no results."""
     if not any(run.results for run in page.runs):
         return ()
     groups = [
@@ -82,7 +82,7 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return the rates of all runs by a column in one table and plot; None if no run has more than one value in it.
+    """Return the rates of all runs by a column in one table and plot, or None if no run has several values in it.
 
     The table has at most 200 values, those with the most judged results.
     """

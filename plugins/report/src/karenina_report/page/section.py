@@ -31,8 +31,8 @@ class Column:
 class IntervalPlot:
     """A plot with one line per row: a point at `value`, and its interval from `low` to `high`.
 
-    All fields are column names. Rows with the same label share a line if `series` names the column that tells them
-    apart, such as the run.
+    All fields are column names. Rows with the same label share a line if `series` names the column that distinguishes
+    them, such as the run.
     """
 
     label: str
@@ -80,7 +80,7 @@ class TableBlock:
     def __post_init__(self) -> None:
         wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
         if wrong is not None:
-            raise ValueError(f"a row has {len(wrong)} cells, and the table has {len(self.columns)} columns")
+            raise ValueError(f"a row has {len(wrong)} cells, but the table has {len(self.columns)} columns")
         names = {column.name for column in self.columns}
         missing = [name for name in _plotted_columns(self.plot) if name not in names]
         if missing:
@@ -120,8 +120,8 @@ class PageSection:
 class PageRuns:
     """The runs of a page, each with the results of one answering model; the results have no `stages`.
 
-    `labels` are the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can be
-    compared.
+    `labels` contains the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can
+    be compared.
     """
 
     runs: Sequence[Run]
@@ -130,7 +130,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
-    """Return the names of the columns that a plot uses; empty without a plot."""
+    """Return the names of the columns that a plot uses, or an empty tuple without a plot."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()

@@ -57,9 +57,9 @@ class ReportOptions:
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
     """Write the page of runs: result files, journals, or results in memory. Each source is read twice.
 
-    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that the
-    page lacks. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has
-    no results, an option names an unknown column or trait, or the output is a file of another kind.
+    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that is
+    missing from the page. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
+    source has no results, an option names an unknown column or trait, or the output is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
@@ -90,6 +90,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     index, files = ItemIndex(flipped), PageFiles()
 
     def write(file: BinaryIO) -> None:
+        """Write the page to an open file, with the index after the items that it lists."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -124,7 +125,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the file in the place of a result file's journal, if it is not the journal of these results; else None."""
+    """Return the journal beside a result file if it is not the journal of these results, or else None."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -146,7 +147,7 @@ def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, An
 def _compare(
     runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
-    """Return the comparison of the runs, or why they cannot be compared; neither for a single run."""
+    """Return the comparison of the runs, or the reason why they cannot be compared. Both are None for a single run."""
     if len(runs) < 2:
         return None, None
     try:
@@ -197,7 +198,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the sections that plugins offer, as JSON-compatible dicts; one that fails is left out, with a warning."""
+    """Yield the sections that plugins offer, as JSON-compatible dicts. If one fails, warn and leave it out."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -242,7 +243,10 @@ def _items(
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of calls in US dollars without cache discounts; None without calls, or if a price is unknown."""
+    """Return the cost of calls in US dollars without cache discounts.
+
+    Return None if there are no calls, or if a price is unknown.
+    """
     total = 0.0
     for row in calls:
         rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
@@ -270,10 +274,10 @@ def write_report(
 ) -> Path | None:
     """Write runs as one HTML file that opens from disk, as `karenina report` does.
 
-    `sources` and the other arguments are those of `compare`; a single run is not compared. `benchmark` also adds
-    prompts. An existing report is renamed, and its new path returned. What cannot be shown is logged as a warning.
-    Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results,
-    an option names an unknown column or trait, or `output` is a file of another kind.
+    `sources` and the other arguments are the same as for `compare`; a single run is not compared. `benchmark` also adds
+    prompts. An existing report is renamed, and its new path is returned. Anything that cannot be shown is logged as a
+    warning. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no
+    results, an option names an unknown column or trait, or `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

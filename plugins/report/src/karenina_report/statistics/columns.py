@@ -29,7 +29,7 @@ Column = Callable[["VerificationResult"], tuple[str, ...]]
 
 
 def _as_values(value: object) -> tuple[str, ...]:
-    """Return a value as a tuple with one text; an empty tuple for None and ""."""
+    """Return a value as a tuple with one string, or an empty tuple for None and ""."""
     return () if value is None or value == "" else (str(value),)
 
 
@@ -49,7 +49,7 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column called `name`: a built-in one, one of the benchmark's `questions`, or one reported by a stage.
+    """Return the column called `name`: built-in, one of the benchmark's `questions`, or reported by a stage.
 
     Raises `ConfigError` if there is no such column.
     """
@@ -63,7 +63,9 @@ def find_column(
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
     names = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
     more = "" if questions is not None else "; --benchmark FILE (in Python benchmark=) adds those of its questions"
-    raise ConfigError([f"there is no column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}{more}"])
+    raise ConfigError(
+        [f"there is no column {name!r}{did_you_mean(name, names)}; the columns are {', '.join(names)}{more}"]
+    )
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
@@ -81,6 +83,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
     by_model = all(len(names) == 1 for names in ids.values())
 
     def name(result: VerificationResult) -> str:
+        """Return the judge's name, or `NO_JUDGE` if no judge was called."""
         meta = result.metadata
         if meta.parsing_id not in called:
             return NO_JUDGE

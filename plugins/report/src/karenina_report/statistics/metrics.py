@@ -40,7 +40,7 @@ class Metric:
     """A measure that assigns a number to each result.
 
     `value` returns the number, or None if there is none. `missing` returns whether a result without a number should
-    have one; such results widen the bounds of a comparison. `questions` are the ids of the questions to which the
+    have one; such results widen the bounds of a comparison. `questions` contains the ids of the questions to which the
     metric applies; None means all. `note` explains the numbers to the reader.
     """
 
@@ -74,7 +74,7 @@ def unjudged(result: VerificationResult) -> bool:
 
 
 def partial_credit(result: VerificationResult) -> float | None:
-    """Return the granular result; None without a verdict, or if it is not a finite number."""
+    """Return the granular result, or None without a verdict or if it is not a finite number."""
     credit = result.template.verify_granular_result
     if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
         return None
@@ -92,7 +92,7 @@ def as_fraction(value: float) -> Fraction:
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return the scores of a result's traits by name.
+    """Return the scores of a result's traits, keyed by name.
 
     A score that consists of parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
     number.
@@ -114,7 +114,7 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number, True and False included."""
+    """Return whether a value is a finite number, including True and False."""
     return isinstance(value, int | float) and isfinite(value)
 
 
@@ -132,7 +132,7 @@ def trait_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    `cuts` and `scales` are those of `compare`. A trait with more than 20 labels has no label shares.
+    `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -172,8 +172,8 @@ def _number_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics of a trait's numbers: the mean, and the share at or above its cut; nothing without numbers.
 
-    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest that occur; if these are
-    equal, there is no mean.
+    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest number that occurs; if
+    these are equal, there is no mean.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -189,22 +189,22 @@ def _number_metrics(
 
 
 def _as_number(score: float | str) -> float | None:
-    """Return the score as it is; None for a label."""
+    """Return the score unchanged, or None for a label."""
     return None if isinstance(score, str) else score
 
 
 def _rescale(score: float | str, low: float, high: float) -> float | None:
-    """Return the score rescaled from [low, high] to [0, 1], and clipped; None for a label."""
+    """Return the score rescaled from [low, high] to [0, 1], and clipped, or None for a label."""
     return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
 
 
 def _reaches(score: float | str, cut: float) -> float | None:
-    """Return 1 if the score is at or above `cut`, else 0; None for a label."""
+    """Return 1 if the score is at or above `cut` and 0 if not, or None for a label."""
     return None if isinstance(score, str) else float(score >= cut)
 
 
 def _is_label(score: float | str, label: str) -> float | None:
-    """Return 1 if the score is this label, else 0; None for a number."""
+    """Return 1 if the score is this label and 0 if not, or None for a number."""
     return float(score == label) if isinstance(score, str) else None
 
 

@@ -92,7 +92,7 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics of runs that are already read, as `describe` does.
+    """Return statistics of runs that have already been read, like `describe`.
 
     Raises `ConfigError` for an unknown column or trait.
     """
@@ -141,7 +141,7 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return the verdicts on each answer, by judge."""
+    """Return the verdicts on each answer, keyed by judge."""
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
@@ -252,7 +252,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
-    """Return the agreement of two judges; None if there is no answer that both judged."""
+    """Return the agreement of two judges, or None if there is no answer that both judged."""
     a, b = judges
     both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:

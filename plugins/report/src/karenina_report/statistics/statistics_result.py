@@ -58,7 +58,7 @@ class PassAtK(ReportModel):
 class Variance(ReportModel):
     """The components of variance as shares, over the `questions` judged in every replicate by every judge.
 
-    `unknown` are components that cannot be separated with these judges and replicates.
+    `unknown` contains the components that cannot be separated with these judges and replicates.
     """
 
     questions: int
@@ -77,7 +77,7 @@ class Coefficient(ReportModel):
 
 
 def as_coefficient(found: Kappa | None) -> Coefficient | None:
-    """Return an estimate of agreement as a model for reports; None if it is undefined."""
+    """Return an estimate of agreement as a model for reports, or None if it is undefined."""
     return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @sections_of.register(RunStatistics)
 def statistics_sections(found: RunStatistics) -> Iterator[Section]:
-    """Yield what `karenina stats` prints for one run."""
+    """Yield the sections that `karenina stats` prints for one run."""
     yield [Facts([*_fact_rows(found)])]
     if found.groups:
         rows = [[in_one_line(group.value), *_rate_cells(group.rate), str(group.not_judged)] for group in found.groups]
@@ -71,7 +71,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
-    """Return a pass rate with its interval and counts, or that no item has a verdict."""
+    """Return a pass rate with its interval and counts, or a note that no item has a verdict."""
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
@@ -90,7 +90,7 @@ def _variance_text(statistics: RunStatistics) -> str:
     """Return the shares of the components of variance, or why they are not known."""
     variance = statistics.variance
     if variance is None:
-        return "its components cannot be separated with one judge and one replicate, or with one question"
+        return "the components cannot be separated with one judge and one replicate, or with one question"
     shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
     text = (
         f"{shares} ({quantity(variance.questions, 'question')} with {variance.judges} x {variance.replicates} verdicts)"
@@ -126,7 +126,7 @@ def _rate_cells(rate: Rate) -> list[str]:
 
 
 def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
-    """Return an interval with three digits, or in percent if `of_100`; `-` if there is none."""
+    """Return an interval with three decimals, or in percent if `of_100` is set, or `-` if there is none."""
     if low is None or high is None:
         return "-"
     return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"

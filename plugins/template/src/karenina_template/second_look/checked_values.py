@@ -1,11 +1,11 @@
 """The second look, in which a small judge checks the values that it extracted.
 
-Texts: the judge lists the values in the response, the program replaces them by letters, and the judge chooses the
-letter of the answer. It then reads what the response says about the values, and not the values. A small judge that is
-asked for all values lists the first and stops, so it must list at least two. If the response has only one value, the
-second is part of a sentence, which the judge does not choose.
+Texts: the judge lists the values in the response, the program replaces them with letters, and the judge chooses the
+letter of the answer. It then sees what the response says about the values, but not the values themselves. A small judge
+that is asked for all values lists the first and stops, so it must list at least two. If the response has only one
+value, the second is part of a sentence, which the judge does not choose.
 
-Numbers: if the judge seems to have misread one, it chooses among the numbers that the program reads. A small judge
+Numbers: if the judge seems to have misread one, it chooses among the numbers that the program finds. A small judge
 copies digits well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity
 has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 LONGEST: Final = 8
-"""Maximum number of words in a value: a longer one is a sentence, which may contain several values."""
+"""Maximum number of words in a value. Anything longer is a sentence, which may contain several values."""
 
 _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
@@ -106,14 +106,14 @@ Reply with one JSON object.""",
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
 _BREAK: Final = re.compile(r"[.!?;:]\s")
 _NOT_CHOSEN: Final = -10.0
-"""Replaces the log-probability of options that were not chosen, if the adapter returns none."""
+"""Used as the log-probability of options that were not chosen, if the adapter returns none."""
 ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
-"""A function that has the judge list the values in a response; the number is the minimum."""
+"""A function that has the judge list the values in a response; the number is the minimum number of values."""
 _UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
 _KINDS: Final = frozenset({"integer", "number"})
 _LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LEAST, _MOST = 10, 10**15
-"""Bounds of the numbers that may be misread: smaller ones are a single word, and larger ones are not parsed."""
+"""Bounds of the numbers that may be misread: smaller numbers are a single word, and larger numbers are not parsed."""
 
 
 def is_bare(response: str, value: str) -> bool:
@@ -122,15 +122,15 @@ def is_bare(response: str, value: str) -> bool:
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return those of `values` that are short and occur in the response."""
+    """Return the `values` that are short and occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return which of the `known` and `listed` values may be the answer, as the response writes them.
+    """Return which of the `known` and `listed` values may be the answer, as written in the response.
 
     Listed values whose words are all in the question are left out, and so are clauses that contain another value. At
-    most as many values are returned as there are letters.
+    most `len(LETTERS)` values are returned.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -140,12 +140,12 @@ def select_values(response: str, question: str, known: Sequence[str], listed: It
 
 
 def _is_short(value: str) -> bool:
-    """Return whether the value has at least one word and no more than a short value may have."""
+    """Return whether the value has at least one word and at most `LONGEST` words."""
     return 0 < len(value.split()) <= LONGEST
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause about another of `values`, judged by the lower-case words around that."""
+    """Return whether `value` is a clause around another of `values`, judging by the lower-case words around it."""
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
@@ -157,12 +157,12 @@ def _is_clause(value: str, values: Iterable[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text with folded case."""
+    """Return the words of `text` in folded case."""
     return re.findall(r"\w+", text.casefold())
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of a form's only field if it takes any text; None for all other forms."""
+    """Return the name of a form's only field if it accepts any text, or None for any other form."""
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -172,13 +172,13 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form: a single text field, or numbers and dates."""
+    """Return whether a second look checks anything in a form: a single text field, or any numbers and dates."""
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Return the value that the judge finds to be the answer in `response` at a second look; None if there is none.
+    """Return the value that the judge chooses as the answer in `response` at a second look, or None if it chooses none.
 
     `value` and `rejected` are from the first look. If a reply cannot be used, `value` is returned, and the result field
     `parsing` records the error.
@@ -205,10 +205,10 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers and dates that the judge chooses in place of those that it seems to have misread, by field.
+    """Return the numbers and dates that the judge chooses to replace those that it seems to have misread, by field.
 
     `values` is the judge's first reply to the same `request`. If its choice cannot be used, return an empty mapping,
-    and record the error in the result field `parsing`. Raises `StructuredError` instead if there was a date to choose.
+    and record the error in the result field `parsing`. If there was a date to choose, raise `StructuredError` instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -227,10 +227,10 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`; None if there is no answer.
+    """Return the value that the judge chooses as the answer in `response`, or None if there is no answer.
 
     A value that the judge did not name at its first look must also be plausible in its own words. If the first look
-    found no rejected value, another value (or "none") must lead `value` by a margin (`LEAD`). Otherwise `value` is
+    found no rejected value, another value (or "none") must lead `value` by a margin (`LEAD`). Otherwise, `value` is
     returned.
     """
     if is_bare(response, value):
@@ -273,10 +273,10 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Return the log-probability of each of the options from which the judge chooses.
+    """Have the judge choose one of the options, and return the log-probability of each.
 
-    If the adapter reports none, the chosen option gets 0, and each other option a fixed, low value. Raises `PortError`
-    or `StructuredError` if the judge fails.
+    If the adapter reports none, the chosen option gets 0, and the others a fixed low value. Raises `PortError` or
+    `StructuredError` if the judge fails.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -287,10 +287,10 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each of `values` that the judge seems to have misread; None if there is none.
+    """Return `schema` with a choice for each of `values` that the judge seems to have misread, or None without any.
 
-    - A whole number seems misread if the response does not contain it, but contains numbers of several words with the
-      same first digit and at most one digit more or less; these are the choices.
+    - A whole number seems misread if the response does not contain it, but contains numbers written in several words
+      with the same first digit and at most one digit more or less; these are the choices.
     - Any number seems misread if the response gives it in a unit other than the one in the field's description (*in
       grams*), followed by a number in that unit in brackets, which is the choice.
     - For dates, see `date_choices`.
@@ -317,7 +317,7 @@ def is_number_field(part: Mapping[str, Any]) -> bool:
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets after `value` that have the description's unit, if `value` has another."""
+    """Return the numbers in the description's unit that follow `value` in brackets, if `value` has another unit."""
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
@@ -330,7 +330,7 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
     """Return the numbers of several words in the response that the judge may have misread as `value`; see `choices_of`.
 
-    Return none if `value` is in the response, is not a whole number, or has a single digit.
+    Return an empty sequence if `value` is in the response, is not a whole number, or has a single digit.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:
@@ -344,5 +344,5 @@ def _similar_numbers(value: float, response: str) -> Sequence[float]:
 
 
 def _read_digits(digits: str) -> float:
-    """Return the number written as digits and commas."""
+    """Return the number written with digits and, optionally, thousands commas."""
     return float(digits.replace(",", ""))

@@ -1,8 +1,8 @@
-"""Detection of dates that a judge invents, so that they do not count as wrong answers of the model.
+"""Detection of dates that a judge invents, so that they do not count as wrong answers.
 
-A date from any judge is refused if the text contains none. A small judge copies digits well, but makes mistakes when it
-converts a date: for *26 April 1986* it writes 2647-04-19. If the response has no such year, the judge chooses among the
-dates that the program reads there. If the program reads none, the date is refused, and the judge is asked again.
+A date from any judge is rejected if the text contains none. A small judge copies digits well, but makes mistakes when
+it converts a date: for *26 April 1986* it writes 2647-04-19. If the response has no such year, the judge chooses among
+the dates that the program finds there. If the program finds none, the date is rejected, and the judge is asked again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMATS: Final = frozenset({"date", "date-time"})
 _YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
-"""Month names that are also English words or parts of names; they count only with a capital letter."""
+"""Month names that are also English words or parts of names; they are recognized only with a capital letter."""
 _TIMES: Final = lazy_pattern(
     r"\b(?:(?-i:Day|Eve|Tag|Jour|Día)|"
     r"(?:this|that|same|next|previous|following|last|present) (?:day|week|weekend|month|year|night|morning|evening)|"
@@ -66,7 +66,7 @@ _TIMES: Final = lazy_pattern(
 )
 """Words that refer to a time, and number words that `read_numbers` does not read.
 
-A word too many does little harm: dates in responses with this word are not checked.
+A superfluous word does little harm: dates in responses with this word are not checked.
 """
 _ROMAN: Final = lazy_pattern(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
 _EAST_ASIAN: Final = lazy_pattern(
@@ -84,7 +84,8 @@ _READ: Final = (
     "MASCULINE",
     "FEMININE",
 )
-"""Prefixes of Unicode names of letters from known scripts; a text with letters from others may contain a date."""
+"""Prefixes of the Unicode names of letters in known scripts. A text with letters in other scripts may contain a date.
+"""
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
@@ -94,17 +95,20 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in a response if it does not contain the year of `value`, a judge's date; else an empty list."""
+    """Return the dates in `response`, in ISO format, if it does not contain the year of `value`; else an empty list.
+
+    `value` is the judge's date.
+    """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
     return list(dict.fromkeys(day.isoformat() for day in find_dates(response)))
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `InvalidReply` if a template that was filled from `text` contains a date, and nothing in `text` can be one.
+    """Raise `InvalidReply` if a template filled from `text` contains a date although `text` cannot contain one.
 
-    Nothing can be a date in a text without digits, number words and words for times, such as *I do not know*. Dates
-    from the question are accepted, because a response such as *yes* may mean them.
+    A text without digits, number words and words for times, such as *I do not know*, cannot contain a date. Dates from
+    the question are accepted, because a response such as *yes* may mean them.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -117,7 +121,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield the names of a template's fields with the dates in them, including those in texts and lists."""
+    """Yield each date in the template's fields with the field's name, including dates within strings and lists."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         for item in value if isinstance(value, list | tuple | set | frozenset) else (value,):
@@ -128,7 +132,7 @@ def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
 
 
 def _may_have_date(text: str) -> bool:
-    """Return whether something in the text can be a date. If that is uncertain, as in some scripts, return True."""
+    """Return whether the text may contain a date. Return True if that is uncertain, as in some scripts."""
     text = unicodedata.normalize("NFKC", text)
     if any(char.isnumeric() for char in text) or _EAST_ASIAN.search(text) or _ROMAN.search(text):
         return True
@@ -144,7 +148,7 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` for a date with a year that is not in the response, if there is no date to choose from."""
+    """Raise `InvalidReply` for a date whose year is not in the response, unless it has dates to choose from."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         if isinstance(value, date) and _is_invented(value.year, response) and not find_dates(response):

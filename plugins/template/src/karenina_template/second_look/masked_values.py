@@ -33,8 +33,8 @@ NONE: Final = "none"
 PLAUSIBLE: Final = -5.0
 """Lowest log-probability at which a value is plausible as an answer in its own words.
 
-In the generated answers on which prompts were chosen, 57 of 60 right values had more, and 21 of 23 phrases that are not
-values had less.
+In the generated answers on which prompts were chosen, 57 of 60 right values were above it, and 21 of 23 phrases that
+are not values were below it.
 """
 LEAD: Final = 1.1
 """By how much another value, or "none", must lead the extracted value if the first look found no rejected value.
@@ -128,9 +128,9 @@ Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
 class MaskedText:
     """A response, and the positions of given values in it.
 
-    `values` are the values that occur, each once, as the response writes them. Case, white space, punctuation around a
-    value, and the choice among code points that look the same make no difference. Where two values overlap, the longer
-    one is used.
+    `values` contains the values that occur, each once, as written in the response. Case, white space, punctuation
+    around a value, and the choice among code points that look the same make no difference. Where two values overlap,
+    the longer one is used.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
@@ -146,7 +146,7 @@ class MaskedText:
         self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
 
     def _find(self, value: str) -> None:
-        """Store the positions of `value` in the response that overlap none of those stored before."""
+        """Store the positions of `value` in the response, except those that overlap a stored position."""
         words = r"\s+".join(re.escape(word) for word in value.split()).replace(",", r"\s*,")
         for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._text.folded, re.IGNORECASE):
             start, end = self._text.original_span(*match.span())
@@ -154,14 +154,14 @@ class MaskedText:
                 self._places[start, end] = self._wordings.setdefault(value, self._response[start:end])
 
     def wording(self, value: str) -> str | None:
-        """Return `value` as the response writes it, or None if it does not occur."""
+        """Return `value` as written in the response, or None if it does not occur."""
         return self._wordings.get(normalize_value(value))
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values.
+        """The values, with two of them joined if they only occur together, separated by a comma.
 
-        Two values that occur only together, with a comma between them, count as one: *Season 3, Episode 22*.
+        For example, *Season 3, Episode 22* is one value.
         """
         values = list(self.values)
         for first, second in permutations(self.values, 2):
@@ -179,7 +179,7 @@ class MaskedText:
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with a letter for each value, cut to the sentences near the letters if there are any."""
+        """Return the response with each value replaced by its letter, cut to the sentences near letters if any."""
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
             parts += [self._response[position:start], _MARK, letters[value]]
@@ -213,7 +213,7 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether the judge accepts `value` as the answer if it can read `value` and only `others` are masked."""
+    """Return whether the judge accepts `value` as the answer if only `others` are masked, so that it sees `value`."""
     letters = dict(zip(others, LETTERS, strict=False))
     scores = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
     return scores[value] >= PLAUSIBLE

@@ -45,7 +45,10 @@ METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The rules of the verified fields by name, and the strategy that combines them (None: all fields must pass)."""
+    """The rules of the verified fields, keyed by name, and the strategy that combines them.
+
+    If the strategy is None, all fields must pass.
+    """
 
     rules: Mapping[str, FieldRule] = field(default_factory=dict)
     strategy: Tree | None = None
@@ -56,11 +59,11 @@ class AnswerKey:
         return describe(self.strategy) if self.rules else None
 
     def truths(self) -> dict[str, object] | None:
-        """Return the truths by field; None if no field is verified."""
+        """Return the truths, keyed by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the extracted values by field and the raw `response`.
+        """Return whether each field passes, given the extracted values, keyed by field, and the raw `response`.
 
         Raises `InvalidAnswer` if a primitive returns an invalid result.
         """
@@ -77,11 +80,11 @@ class AnswerKey:
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
         """Return why fields in the strategy are undecided, or None if all are decided.
 
-        An example is "field year: 01/02/2024 can be two dates".
+        For example, "field year: 01/02/2024 can be two dates".
         """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
-            f"field {name}: {result.why if isinstance(result, Undecided) else 'it cannot be decided'}"
+            f"field {name}: {result.why if isinstance(result, Undecided) else 'the result cannot be decided'}"
             for name, result in results.items()
             if name in counted and (result is None or isinstance(result, Undecided))
         ]
@@ -114,14 +117,14 @@ class BaseAnswer(BaseModel):
     A class may also define its own `verify` and `verify_granular`. In a method `ground_truth(self)`, which is called
     whenever an answer is created, or in `model_post_init`, it may set `self.correct` (the truth, for its own use),
     `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default, `correct`
-    contains the truths of verified fields by name. `id` is the question's ID.
+    contains the truths of the verified fields, keyed by name. `id` is the question's ID.
 
     A field for which the judge found nothing is None, whatever its annotation; None never passes a primitive.
 
     If a primitive cannot decide whether a value passes, the field's result is None, and so is the verdict if it depends
     on the field. A class's own `verify` gets that None from `field_results`, and may return None too, or
     `Undecided(why)`. If it returns True or False, it is called again on copies of the answer with each possible result
-    of the field, and the answer is undecided unless all calls return the same.
+    of the field, and the answer is undecided unless all calls return the same verdict.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -143,10 +146,10 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the truths that the class declares. A class loaded from source has none; see `Template`.
+        """Return the truths and the strategy that the class declares.
 
-        Raises `TemplateError` if a truth is invalid for its field, the strategy names a field that is not verified, a
-        field has a reserved name, or one of the methods is async.
+        A class loaded from source has none; see `Template`. Raises `TemplateError` if a truth is invalid for its field,
+        the strategy names a field that is not verified, a field has a reserved name, or one of the methods is async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -160,13 +163,13 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the class without truths, weights and defaults."""
+        """Return the JSON Schema of the class, without truths, weights and defaults."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
 
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or an attribute that the template defines itself, such as a tolerance."""
+            """Set a field or a template-specific attribute, such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -175,7 +178,7 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool | Undecided | None:
-        """Return whether the answer is correct by the `VerificationStrategy`, or None if that cannot be decided.
+        """Return whether the answer is correct according to `VerificationStrategy`, or None if that cannot be decided.
 
         Without a strategy, all fields must pass. A template that has only patterns (`self.regex`) always passes here,
         because the patterns decide. Raises `TemplateError` if there is nothing to verify.
@@ -193,8 +196,8 @@ class BaseAnswer(BaseModel):
     def verify_granular(self) -> float | None:
         """Return the share of the answer that is correct, 0 to 1, from weights and partial credit.
 
-        Return None if the verdict is undecided; if only a field is undecided, it earns nothing. For a class without
-        `VerifiedField`, return the result of `verify` as 1.0 or 0.0.
+        Return None if the verdict is undecided. If the verdict is decided, an undecided field earns nothing. For a
+        class without `VerifiedField`, return the result of `verify` as 1.0 or 0.0.
         """
         key = self._answer_key()
         if not key.rules:
@@ -206,11 +209,11 @@ class BaseAnswer(BaseModel):
         return key.grade(scores)
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field passes, by name. The result of an undecided field is None."""
+        """Return whether each verified field passes, keyed by name. The result of an undecided field is None."""
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit of each verified field, 0 to 1, by name. The credit of an undecided field is None."""
+        """Return the credit of each verified field, 0 to 1, keyed by name. The credit of an undecided field is None."""
         return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
@@ -218,17 +221,20 @@ class BaseAnswer(BaseModel):
         return verify_patterns(self.regex, raw_response)
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the results for `field_results`, with reasons if undecided, and with assumed results."""
-        results = self._answer_key().results(self._values(), self._said())
+        """Return the result of each verified field, with a reason if it is undecided.
+
+        Results that `Comparison` assumes replace undecided ones.
+        """
+        results = self._answer_key().results(self._values(), self._bound_response())
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
-        """Return the scores for `field_scores`, given the results."""
+        """Return the credit of each verified field, given the results."""
         scores = self._answer_key().credits(results, self._values())
         return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
-        """Return the truths of this answer, which declared templates set for each answer, else those of its class."""
+        """Return the truths and strategy of this answer, which declared templates set, or else those of its class."""
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
@@ -239,13 +245,13 @@ class BaseAnswer(BaseModel):
         """
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
-    def _said(self) -> str:
-        """Return the raw response; empty if the answer was not bound to one."""
+    def _bound_response(self) -> str:
+        """Return the raw response, or an empty string if the answer was not bound to one."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
     def _values(self) -> dict[str, object]:
-        """Return the values of the verified fields, by name."""
+        """Return the values of the verified fields, keyed by name."""
         return {name: getattr(self, name) for name in self._answer_key().rules}
 
 
@@ -264,6 +270,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
+        """Call `ground_truth()` and the inherited method, and set `correct` to the truths unless they have set it."""
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):

@@ -39,8 +39,8 @@ _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 class Template:
     """An answer template: the `shape` that it shares with others, and its own `key` (truths and strategy).
 
-    `descriptions` contains its fields' descriptions, unless they are part of the shape. `own_source` is None if the
-    source is unavailable. Use `load_template` or `template_of_class` to create a template.
+    `descriptions` contains the descriptions of its fields, unless they are part of the shape. `own_source` is None if
+    the source is unavailable. Use `load_template` or `template_of_class` to create a template.
     """
 
     shape: Shape
@@ -68,14 +68,14 @@ class Template:
         if self.own_source is None:
             raise TemplateError(
                 f"the source of {self.answer_class.__name__} is not available: the class was not defined in a file, "
-                "its file has several classes with this name, or it uses names from outside the class; give the "
-                "template as source text"
+                "its file has several classes with this name, or it uses names from outside the class; pass the "
+                "template as source code"
             )
         return self.own_source
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class, without truths, which all templates of this shape share.
+        """The class that all templates of this shape share; it contains no truths.
 
         For a declared template it has no descriptions either; they are in `judge_schema`.
         """
@@ -83,7 +83,7 @@ class Template:
 
     @property
     def has_code(self) -> bool:
-        """Whether the template was created from a class, which may have methods, and not from declarations."""
+        """Whether the template was created from a class, which may have methods, rather than from declarations."""
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class BoundTemplate:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class, without truths, which all templates of this shape share."""
+        """The class that all templates of this shape share; it contains no truths."""
         return self.template.answer_class
 
     @property
@@ -154,22 +154,22 @@ class BoundTemplate:
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
-        """Return the extraction hints of the fields that a judge fills."""
+        """Return the extraction hints of the fields that a judge fills, keyed by field."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the plugin options of each field, by field."""
+        """Return the plugin options of the fields, keyed by field. Fields without options are left out."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
         """Return the answer with the judge's `values`, the question's ID, the truths, the weights and the `response`.
 
-        The values are read like JSON (dates and enum members from text). If a field refuses a value, all are repaired
-        like a judge's reply (`repair`): "yes" for a boolean, "2" for a literal of numbers; and dates are read as date
-        primitives read them ("15 January 2024"). A date with two readings stays a text if the field's primitive decides
-        the verdict. None stays None, whatever the annotation. Unknown keys, and fields that a judge does not fill, are
-        ignored.
+        The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
+        values are repaired like a judge's reply (see `repair`): "yes" for a boolean, "2" for a literal of numbers.
+        Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date remains a
+        string if the field's primitive decides the verdict. None remains None, whatever the annotation. Unknown keys,
+        and fields that a judge does not fill, are ignored.
 
         Raises pydantic's `ValidationError` for invalid values and missing fields, and whatever the class's own code
         raises.
@@ -185,10 +185,10 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the truths by field, as JSON values.
+        """Return the truths as JSON values, keyed by field.
 
-        For a class without verified fields, return its `correct` if it can be computed without an answer: with its own
-        keys, or under the key "correct" if it is not a mapping. Return an empty dictionary if there are no truths.
+        For a class without verified fields, return its `correct` if it can be computed without an answer, under the key
+        "correct" unless it is a mapping. Return an empty dictionary if there are no truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -203,11 +203,11 @@ class BoundTemplate:
         return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values that the judge filled in, by field, as JSON values."""
+        """Return the values that the judge filled in, as JSON values keyed by field."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field refuses one.
+        """Return the answer with the judge's values, which are repaired if a field rejects one.
 
         Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
         """
@@ -255,9 +255,9 @@ class BoundTemplate:
         return answer
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return the values repaired to fit their fields, and separately the dates with two readings.
+        """Return the values, repaired to fit their fields, and separately the ambiguous dates, keyed by field.
 
-        The latter stay texts, because the primitive can return `Undecided` for them.
+        Ambiguous dates remain strings, because the primitive can return `Undecided` for them.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -282,13 +282,13 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` is a text with two readings as a date, and the field's schema `part` is that of a date."""
+    """Return whether `value` is a string with two readings as a date, and the field's schema `part` allows dates."""
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with dates in ISO 8601 where `part` of `schema` expects a date and the text means only one."""
+    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date."""
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
     for option in part.get("anyOf", [part]):
@@ -313,7 +313,7 @@ def template_id(source: str) -> str:
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` for a class that verifies nothing: it has no rule, `verify`, pattern or `correct`."""
+    """Raise `TemplateError` if a class verifies nothing, that is, has no rule, `verify`, pattern or `correct`."""
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
     try:
@@ -325,7 +325,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` as JSON values. Sets become sorted lists, and values without a JSON equivalent become text."""
+    """Return `value` as JSON values. Sets become sorted lists, and values without a JSON equivalent become strings."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -340,7 +340,7 @@ def as_json(value: object) -> Any:
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
     """Yield the validation errors, with types that decide whether the judge is shown their text.
 
-    An error keeps pydantic's type, and is shown, if its text contains no constraint that is missing in the schema
+    An error keeps pydantic's type, and is shown, if its text contains no constraint that is missing from the schema
     `shown`. Other errors get the type "constraint", because they could reveal the truth (bounds of dates, for example).
     """
     for item in error.errors(include_url=False):
@@ -354,7 +354,10 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
 
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
-    """Return a text that identifies a class's name, schema, rules and strategy, in place of an unavailable source."""
+    """Return a string that identifies a class by its name, schema, rules and strategy.
+
+    It is used in place of an unavailable source.
+    """
     rules = {
         name: [
             as_json(rule.truth),

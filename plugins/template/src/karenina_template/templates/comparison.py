@@ -42,10 +42,10 @@ class Comparison:
     def passed(self) -> bool | None:
         """Return the result of `verify`, or None if it is undecided; `why_undecided` then returns the reason.
 
-        The class may have a `verify` of its own. If no field is undecided, None from it counts as False. If a field is
-        undecided, True or False from it counts only if it returns the same for each possible result of the field; if
-        it returns None or raises, the answer is undecided. Otherwise, raises what `verify` raises. Raises
-        `InvalidAnswer` if the result of `verify` is not a verdict.
+        The class may define its own `verify`. If no field is undecided, a result of None is treated as False. If a
+        field is undecided, a result of True or False is only used if `verify` returns the same for each possible result
+        of the field; if `verify` returns None or raises, the answer is undecided. Otherwise, exceptions of `verify`
+        propagate. Raises `InvalidAnswer` if the result of `verify` is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -75,16 +75,16 @@ class Comparison:
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`. Raises what it raises if the class defines it."""
+        """Return the result of `verify_granular`. Exceptions of a class's own method propagate."""
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
     def results(self) -> dict[str, bool | None]:
-        """Return the result of `field_results`. Raises what it raises if the class defines it."""
+        """Return the result of `field_results`. Exceptions of a class's own method propagate."""
         results = self.answer.field_results() if self._key is None else self._results()
         return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
-        """Return the result of `field_scores`. Raises what it raises if the class defines it."""
+        """Return the result of `field_scores`. Exceptions of a class's own method propagate."""
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:
@@ -92,7 +92,7 @@ class Comparison:
         return self._scores
 
     def _results(self) -> Mapping[str, Result]:
-        """Return the result of each field, compared on the first call only."""
+        """Return the result of each field. The fields are compared on the first call only."""
         if self._compared is None:
             self._compared = self.answer._results()
         return self._compared
@@ -142,7 +142,8 @@ class Comparison:
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
     """Return the result of `verify`. The numbers 0 and 1 and empty values (from `self.gene and ...`) become booleans.
 
-    Raises what `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine (which would be truthy).
+    Raises whatever `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine (which would be
+    truthy).
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):

@@ -72,7 +72,7 @@ class AtLeastN:
         if n is None and arguments and isinstance(arguments[0], int):
             n = arguments.pop(0)  # type: ignore[assignment]  # checked on the line above
         if not isinstance(n, int) or isinstance(n, bool):
-            raise ValueError(f"AtLeastN needs a whole number n first, or as n=, not {n!r}")  # noqa: TRY004
+            raise ValueError(f"AtLeastN needs a whole number as its first argument or as n=, not {n!r}")  # noqa: TRY004
         checked = _conditions("AtLeastN", arguments, conditions)
         if not 1 <= n <= len(checked):
             raise ValueError(f"AtLeastN needs n from 1 to its {len(checked)} conditions, not {n}")
@@ -105,7 +105,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
 
 
 def _condition(condition: object) -> Tree:
-    """Return a condition as a tree; a text is a field's name. Raises `ValueError` for anything else."""
+    """Return a condition as a tree; a string is the name of a field. Raises `ValueError` for anything else."""
     if isinstance(condition, str):
         return FieldCheck(condition)
     if isinstance(condition, Tree):
@@ -159,7 +159,7 @@ Result = bool | Undecided | None
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, given the fields' results; None if that depends on undecided fields.
+    """Return whether `tree` passes, given the results of the fields, or None if that depends on undecided fields.
 
     Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
     """
@@ -234,7 +234,7 @@ def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
-    """Return what the tree contributes to the granular score, given the contribution of each field."""
+    """Return the tree's contribution to the granular score, given a function that returns each field's contribution."""
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
@@ -262,7 +262,7 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Return the tree that `to_json` converted to `data`; a string means a `FieldCheck`.
+    """Return the tree that `to_json` converted to `data`; a string becomes a `FieldCheck`.
 
     Raises `ValueError` for invalid data, and for a tree with more than 50 levels.
     """

@@ -14,8 +14,8 @@ TRUST_CURE: Final = 'Read it, then `karenina trust FILE` (or --trust-all for one
 class TemplateError(KareninaError, ValueError):
     """Raised when a template is invalid.
 
-    `reason` is the problem; `line` is the line of the template's source and `template` the template's name, or None if
-    they are not known. `place` combines these two as text.
+    `reason` describes the problem. `line` is the line of the template's source and `template` is the template's name,
+    or None if they are not known. `place` is a string that combines these two.
     """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
@@ -65,7 +65,7 @@ class InvalidAnswer(KareninaError, TypeError):
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`; `names` are the subclasses of `BaseAnswer` in it."""
+    """Return the error for a source without a class `Answer`; `names` are the names of its `BaseAnswer` subclasses."""
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

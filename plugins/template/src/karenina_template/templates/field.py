@@ -28,7 +28,8 @@ sometimes fails with "AST constructor recursion depth mismatch". Building a pyda
 """
 
 VERIFICATION: Final = "__verification__"
-"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. All schemas leave it out."""
+"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. It is left out of all schemas.
+"""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
@@ -45,6 +46,8 @@ _DATES: Final = (DateMatch, DateRange, DateTolerance)
 
 
 class _Unset:
+    """The type of `UNSET`, which marks arguments that were not passed."""
+
     def __repr__(self) -> str:
         return "UNSET"
 
@@ -59,7 +62,7 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 class FieldRule:
     """The rule by which a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
 
-    `options` contains the plugin options (`Stage.field_settings`), by their full names.
+    `options` contains the plugin options (`Stage.field_settings`), keyed by their full names.
     """
 
     primitive: Primitive
@@ -122,7 +125,7 @@ def make_rule(
     extraction_hint: object = None,
     options: Mapping[str, object] = NO_OPTIONS,
 ) -> FieldRule:
-    """Return a field's rule; `UNSET` means that an argument was not given.
+    """Return the rule of a field; `UNSET` marks an argument that was not passed.
 
     Raises `TemplateError` if an argument is invalid.
     """
@@ -132,7 +135,7 @@ def make_rule(
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not (math.isfinite(weight) and weight >= 0):
         raise TemplateError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
-        raise TemplateError(f"extraction_hint must be text, not {extraction_hint!r:.200}")
+        raise TemplateError(f"extraction_hint must be a string, not {extraction_hint!r:.200}")
     truth = None if ground_truth is UNSET else ground_truth
     try:
         verify_with.check_expected(truth)
@@ -145,13 +148,13 @@ def make_rule(
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the plugin options by full name. Raises `TemplateError` if a value is not JSON."""
+    """Return the plugin options, keyed by full name. Raises `TemplateError` if a value is not JSON."""
     if not options:
         return NO_OPTIONS
     try:
         return TypeAdapter(dict[str, JsonValue]).validate_python(flatten(options, (*VERIFIED, *FIELD_OPTIONS)))
     except ValueError as error:
-        raise TemplateError(f"the options of plugins must be JSON values: {error}") from error
+        raise TemplateError(f"plugin options must be JSON values: {error}") from error
 
 
 def VerifiedField(  # noqa: N802 - used like pydantic's Field
@@ -221,10 +224,10 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """A converter of ground truths to their fields' annotations, which rejects truths that cannot match.
+    """A converter of ground truths to the annotations of their fields. It rejects truths that cannot match.
 
-    One object serves all templates of a shape. `adapters` are type adapters by field; missing ones are built on first
-    use.
+    One object serves all templates of a shape. `adapters` maps fields to type adapters; missing adapters are built on
+    first use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -235,9 +238,8 @@ class TruthCoercer:
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
         """Return `truth` converted to the annotation of field `name`, such as an enum member for its value.
 
-        Any number is valid for a numeric annotation (an integer field may be compared with 2.5), and so is a date or
-        number for a text field if the primitive reads it from text. Raises `TemplateError` for truths that do not
-        match.
+        Any number is valid for a numeric annotation (an integer field may be compared with 2.5). A date or number is
+        valid for a text field if the primitive reads it from text. Raises `TemplateError` for truths that do not match.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -281,14 +283,14 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types in a union, without None, or the annotation itself."""
+    """Return the types in a union except None, or a set of the annotation itself if it is not a union."""
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive passes the truth written as a text. False if it raises."""
+    """Return whether the primitive passes the truth in string form. Return False if it raises an exception."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Detection of easily confused texts: truths that normalizers make equal, and code points that look alike."""
+"""Detection of easily confused strings: truths that normalizers make equal, and code points that look alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_template.templates.field import FieldRule
 
 _HARMLESS: Final = ("lowercase", "strip", "collapse_whitespace", "exact")
-"""Normalizers that remove only differences in case and white space, or none."""
+"""Normalizers that remove only differences in case and white space, or no differences at all."""
 _MOST_ITEMS: Final = 50
 _MOST_SHOWN: Final = 4
 _LONGEST: Final = 400
@@ -50,8 +50,8 @@ _IGNORED: Final = re.compile(
 class EqualTruths:
     """A search for different truths that normalizers make equal, in the questions of a file.
 
-    `found` lists question, field, problem and fix. Truths that differ only in case or spaces, or are synonyms, are not
-    reported.
+    `found` contains tuples of question, field, problem and fix. Truths that differ only in case or spaces, or are
+    synonyms, are not reported.
     """
 
     found: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -81,9 +81,9 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store the text, and add a problem to `found` if the normalizers make it equal to an earlier, different truth.
+        """Store the string, and add a problem to `found` if the normalizers make it equal to a different truth.
 
-        Differences that the `harmless` normalizers remove do not count. The message names the normalizers `removing`.
+        Differences that the `harmless` normalizers remove are ignored. The message names the normalizers `removing`.
         """
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
@@ -98,7 +98,10 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Return which code points differ in two texts of `value` and `truth` that look alike, or None if no texts do."""
+    """Describe the code points that differ between two strings in `value` and `truth` that look alike.
+
+    Return None if no strings look alike.
+    """
     for text in _texts(value):
         for other in _texts(truth):
             if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):
@@ -107,7 +110,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in a value or in its items. Long texts, and all beyond a limit, are left out."""
+    """Yield the strings in a value or in its items, except long strings and any beyond a maximum number."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -116,13 +119,13 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _skeleton(text: str) -> str:
-    """Return the text in a form that is equal for texts that look alike."""
+    """Return a form of `text` that is equal for strings that look alike."""
     text = _IGNORED.sub("", unicodedata.normalize("NFKC", fold(text)))
     return " ".join(text.translate(_TABLE).casefold().split())
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Return the code points that differ between two texts, for a message; only the first differences are listed."""
+    """Return the code points that differ between two strings, for a message; only the first differences are listed."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":

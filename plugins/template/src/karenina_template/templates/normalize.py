@@ -1,18 +1,18 @@
-"""Normalizers: conversions of texts before they are compared.
+"""Normalizers, which convert strings before they are compared.
 
-Whatever the normalizers are, texts are folded first, so that texts that look the same are equal (`fold` in
-`karenina_toolkit.folding`): composed and combining accents, hyphens, spaces, quotes, invisible characters.
+Strings are always folded first, so that strings that look the same are equal (`fold` in `karenina_toolkit.folding`).
+This concerns composed and combining accents, hyphens, spaces, quotes and invisible characters.
 
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
 - "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they
   distinguish values, such as signs and decimal points (see `remove_punctuation`): "COX-2" equals "COX2", but "CD4+"
   does not equal "CD4-", nor "1:5" "15";
-- "collapse_whitespace" replaces each run of whitespace by one space, and strips;
-- "compatibility" replaces characters by their compatible forms in Unicode (NFKC): ligatures, circled numbers,
-  fractions, superscripts. It keeps those that would change a number: 10\u2075 is not 105, nor is 1\u00bd 11/2;
+- "collapse_whitespace" replaces each run of whitespace with one space, and strips;
+- "compatibility" replaces characters with their compatible forms in Unicode (NFKC): ligatures, circled numbers,
+  fractions, superscripts. It keeps characters if the replacement would change a number: 10⁵ is not 105, nor is 1½ 11/2;
 - "exact", which must be the only normalizer, compares code points: nothing is folded;
-- `SynonymMap` replaces a known alias by its canonical form;
+- `SynonymMap` replaces a known alias with its canonical form;
 - plugins can add more with `register_normalizer`.
 """
 
@@ -74,7 +74,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Return the text with removable punctuation removed once. The result may contain more that is removable."""
+    """Return the text after one pass that removes punctuation, which may make more punctuation removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -124,7 +124,7 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return what remains of the punctuation and space between two characters, which are "" at the ends of a text."""
+    """Return the punctuation and space to keep between two characters, which are "" at the ends of a text."""
     left, right = _kind(before), _kind(after)
     tokens = _SPACE.split(gap)
     if len(tokens) == 1 and left and right:
@@ -163,7 +163,7 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return what remains of the marks between two characters that no space separates."""
+    """Return the marks to keep between two characters that no space separates."""
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -205,7 +205,7 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of a character would be read as part of the number next to it."""
+    """Return whether the compatible form of the character at `place` would be read as part of the number next to it."""
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
         return False
@@ -231,11 +231,11 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 
 
 class SynonymMap(BaseModel, defer_build=True):
-    """A normalizer that replaces aliases by their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
+    """A normalizer that replaces aliases with their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
-    The *whole* text is looked up, after the preceding normalizers were applied, and case matters: put "lowercase" and
-    "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced again.
-    The mapping must not be empty, and aliases that look the same must have the same canonical form.
+    The *whole* text is looked up, after the preceding normalizers have been applied, and case matters: put "lowercase"
+    and "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced
+    again. The mapping must not be empty, and aliases that look the same must have the same canonical form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

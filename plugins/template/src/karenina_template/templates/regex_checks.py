@@ -21,9 +21,9 @@ _KEYS = ("pattern", "expected", "match_type")
 class RegexReport:
     """The results of searching for a template's patterns.
 
-    `performed` is whether there were patterns; `overall_success` is None if there were none. The three mappings have
-    the names in `self.regex` as keys: `results` (whether the pattern passed), `details` (pattern, expected, match_type,
-    matches, success), and `extraction_results` (all matches).
+    `performed` tells whether there were patterns; `overall_success` is None if there were none. The three mappings are
+    keyed by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected,
+    match_type, matches, success), and `extraction_results` (all matches).
     """
 
     performed: bool = False
@@ -44,7 +44,7 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
     - `count`: the number of matches is `expected`;
     - `all`: every value of the list `expected` is one of the matches.
 
-    A match is the text of the pattern's group if it has one, a tuple if it has several groups, else the whole match.
+    A match is the text of the pattern's group if it has one, a tuple if it has several groups, or else the whole match.
     With None or an empty mapping, nothing is searched. Raises `TemplateError` for an invalid declaration, and
     `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
     """
@@ -76,7 +76,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
             raise TemplateError(f"self.regex[{name!r}] has no {key!r}")
     pattern, expected, match_type = declared["pattern"], declared["expected"], declared.get("match_type", "exact")
     if not isinstance(pattern, str):
-        raise TemplateError(f"the pattern of self.regex[{name!r}] must be text, not a {type(pattern).__name__}")
+        raise TemplateError(f"the pattern of self.regex[{name!r}] must be a string, not a {type(pattern).__name__}")
     if match_type not in MATCH_TYPES:
         raise TemplateError(
             f"self.regex[{name!r}] has an unknown match_type {match_type!r}{did_you_mean(str(match_type), MATCH_TYPES)}"
@@ -96,7 +96,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
-    """Return whether the matches are as expected; any match type other than the first three means "all"."""
+    """Return whether the matches are as expected; any type other than "exact", "contains" and "count" means "all"."""
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":
@@ -115,7 +115,7 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the pattern's only group, a tuple for several groups, or the whole match without groups."""
+    """Return the text of the pattern's group, a tuple for several groups, or the whole match if there are none."""
     groups = tuple(group or "" for group in match.groups())
     if not groups:
         return match[0]

@@ -39,12 +39,12 @@ class _Failure:
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
-        """Return what failures with the same cause have in common: the step, the type of error, and its text."""
+        """Return a key that is equal for failures with the same cause: the step, the type of error, and its text."""
         return self.step, type(self.error), str(self.error)
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return what is wrong with `verify()` if it raises the same error for every sample answer; None otherwise.
+    """Return what is wrong with `verify()` if it raises the same error for every sample answer, or None otherwise.
 
     Raises `TemplateError` if other code in the template fails in this way, so that no answer can be created, or if
     `verify()` returns a verdict for none of the answers. The samples have the types that the judge fills in. The truth
@@ -81,7 +81,7 @@ def check_samples(bound: BoundTemplate) -> str | None:
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
     """Return the answer with these values, and the failure of the template's code. Both are None for invalid values.
 
-    The failure is None if the code works.
+    The failure is None if the code works; the answer is None if it could not be created.
     """
     try:
         answer = bound.bind(values)
@@ -101,7 +101,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a correct answer, or None if `correct` lacks one for any field that the judge fills."""
+    """Return the values of a correct answer, or None if `correct` lacks a value for any field that the judge fills."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -126,7 +126,7 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether an error was raised because a value was None, such as a failed search or a missing truth."""
+    """Return whether the error was raised because a value was None, such as a failed search or a missing truth."""
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)
@@ -142,12 +142,12 @@ def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the text of an error."""
+    """Return the type and the message of an error, as in a traceback."""
     return f"{type(error).__name__}: {error}"
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield samples with values for all fields in a judge's `schema`; the values may violate its constraints."""
+    """Yield sample values for all fields in a judge's `schema`, keyed by field; they may violate its constraints."""
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}
 
@@ -172,7 +172,7 @@ def _is_open(part: Json, root: Json) -> bool:
 
 
 def _items(part: Json) -> list[Json]:
-    """Return the schema of an array's items in a list, or an empty list if it has none."""
+    """Return a list that contains the schema of an array's items, or an empty list if it has none."""
     items = part.get("items")
     return [items] if isinstance(items, Mapping) else []
 

@@ -65,8 +65,8 @@ _MIN_DIGITS: Final = 3
 class Flaw:
     """A result of checking a template: an error, a warning, or something that cannot be checked.
 
-    `what` is the problem, and `cure` how to fix it. `field` is the name of the field (None: the whole template), and
-    `part` the part of its declaration, if known.
+    `what` is the problem, and `cure` is how to fix it. `field` is the name of the field (None: the whole template), and
+    `part` is the part of its declaration, if known.
     """
 
     level: Level
@@ -79,7 +79,7 @@ class Flaw:
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
     """Yield a template's flaws; `question` is the question's text, which the judge also sees.
 
-    Calls the primitives, and the template's own `verify`, so its code must be trusted. Exceptions that they raise are
+    Calls the primitives and the template's own `verify`, so its code must be trusted. Exceptions that they raise are
     reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
@@ -89,7 +89,7 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield only the errors among the flaws that `find_truth_flaws` yields; this is faster."""
+    """Yield only the errors that `find_truth_flaws` finds; this is faster."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
@@ -101,7 +101,7 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of truths; if `changed` is None, no values are changed and no types are checked."""
+    """Yield the flaws of the truths. If `changed` is None, no values are changed and no types are checked."""
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
@@ -133,18 +133,20 @@ def _check_rule(
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
             what = f"whether {name!r} rejects wrong values cannot be checked: {kind} defines no changed value"
-            yield Flaw("unchecked", name, f"{what} for {_shown(rule.truth)}")
+            yield Flaw("unchecked", name, f"{what} for {_short_repr(rule.truth)}")
             return
         changed[name] = wrong
         if rule.passes(wrong, "") is True:
-            what = f"the field {name!r} accepts wrong values, such as {_shown(wrong)} for {_shown(rule.truth)}"
+            what = (
+                f"the field {name!r} accepts wrong values, such as {_short_repr(wrong)} for {_short_repr(rule.truth)}"
+            )
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything
         yield Flaw("warning", name, f"{kind} fails for the truth of {name!r}: {type(error).__name__}: {error}")
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield a flaw for each substring that nearly every value contains, so that it proves nothing."""
+    """Yield a flaw for each substring that nearly every value contains, so that finding it proves nothing."""
     primitive = rule.primitive
     if isinstance(primitive, ContainsAny | ContainsAll):
         normalizers = primitive.normalize
@@ -170,14 +172,14 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
         return
     readings = read_dates(rule.truth)
     if len(readings) > 1:
-        what = f"the truth {_shown(rule.truth)} of {name!r} can be two dates"
+        what = f"the truth {_short_repr(rule.truth)} of {name!r} can be two dates"
         yield Flaw("warning", name, what, f"write it as {readings[0].at.date()}, as it is read now", "ground_truth")
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw of a truth that does not pass: a warning if the primitive ignores truths, else an error."""
+    """Return the flaw for a truth that does not pass: a warning if the primitive ignores truths, else an error."""
     kind = type(rule.primitive).__name__
-    what = f"the truth {_shown(rule.truth)} of {name!r} does not pass its own {kind}"
+    what = f"the truth {_short_repr(rule.truth)} of {name!r} does not pass its own {kind}"
     try:
         rule.primitive.check_expected(None)
     except (ValueError, TypeError):
@@ -193,7 +195,7 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_input=False):
             name = str(problem["loc"][0]) if problem["loc"] else None
-            what = f"a judge cannot give the truth {_shown(values.get(name or ''))} of {name!r}: {problem['msg']}"
+            what = f"a judge cannot give the truth {_short_repr(values.get(name or ''))} of {name!r}: {problem['msg']}"
             yield Flaw("warning", name, what, "correct the type or the truth", "ground_truth")
     except Exception:  # the code of a class may need all values
         return
@@ -231,7 +233,10 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field that a judge can hardly fill, because it has no useful description."""
+    """Yield a flaw for each field whose description hardly helps a judge to fill it.
+
+    The description is missing or says nothing, asks for a verdict, or is the same as another field's.
+    """
     schema = bound.judge_schema()
     seen: dict[str, str] = {}
     for name, part in schema["properties"].items():
@@ -240,7 +245,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
         if not text:
             yield Flaw("warning", name, f"the field {name!r} has no description", _SAY_WHAT, "description")
         elif not set(words) - _VAGUE_WORDS:
-            what = f"the description of {name!r} says nothing: {text!r}"
+            what = f"the description of {name!r} is not informative: {text!r}"
             yield Flaw("warning", name, what, _SAY_WHAT, "description")
         elif _VERDICT.search(text):
             what = f"the description of {name!r} asks for a verdict, but a judge does not know the truth: {text[:80]!r}"
@@ -253,7 +258,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each constraint that could reveal the truth, and so is neither shown to a judge nor applied."""
+    """Yield a flaw for each constraint that is neither shown to a judge nor applied, as it could reveal the truth."""
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
             what = f"the field {name!r} has {constraint}, which is not shown to the judge, nor applied to its value"
@@ -268,7 +273,7 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield a flaw for each text that the judge sees and that contains a truth which is not in the question."""
+    """Yield a flaw for each string that the judge sees and that contains a truth that is not in the question."""
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
@@ -294,10 +299,10 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a field that a judge sees, each after the name of its place.
+    """Yield the strings of a field that a judge sees, each preceded by the name of its place.
 
-    The texts are descriptions, field and class names, constraints that the author shows, and what a class's code adds
-    to the schema.
+    These are descriptions, field and class names, constraints that the author shows, and any additions to the schema by
+    a class's code.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -350,7 +355,7 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the texts in a truth that are long and rare enough to be recognized in a description."""
+    """Return the strings in a truth that are long and rare enough to be recognized in a description."""
     truth = plain(truth)
     match truth:
         case bool() | None:
@@ -387,7 +392,7 @@ def _contains_in_name(name: str, part: str) -> bool:
     )
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     """Return the value in Python's notation for a message, cut to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

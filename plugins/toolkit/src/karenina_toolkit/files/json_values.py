@@ -100,7 +100,9 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
     if isinstance(value, str):
         if not halves or not has_lone_surrogate(value):
             return None
-        return ValueProblem("a text contains an unpaired surrogate", "remove it, or write the complete character", path)
+        return ValueProblem(
+            "a string contains an unpaired surrogate", "remove it, or write the complete character", path
+        )
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
         return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
     return None

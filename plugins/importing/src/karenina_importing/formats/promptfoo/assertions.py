@@ -2,8 +2,8 @@
 
 Each assertion about the text becomes a field that checks the response itself, so `contains` never becomes equality. A
 value that the response should equal becomes a field that a judge extracts. An assertion that a model grades becomes a
-trait with its text. An assertion that a program decides becomes an unscorable trait for the user to write, because
-nothing in a source is executed.
+trait with the assertion's text. An assertion that a program decides becomes an unscorable trait for the user to write,
+because nothing in a source is executed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _GRADED: Final = {
     "model-graded-factuality": "The facts that the response states agree with this reference, and contradict none of "
     "it: {}",
 }
-"""The assertions that a model grades by their value, with the description of the trait for each."""
+"""The assertions that a model grades by their value, each with the description of its trait."""
 _FIXED: Final = {
     "answer-relevance": "The response answers the question that was asked, and does not digress",
     "is-refusal": "The response refuses to do what was asked",
 }
-"""The assertions that a model grades without a value, with the description of the trait for each."""
+"""The assertions that a model grades without a value, each with the description of its trait."""
 _LONGEST_NAME: Final = 48
 _ABOUT_CALLS: Final = ("cost", "latency", "perplexity", "perplexity-score")
-"""The assertions about the model call instead of the response."""
+"""The assertions about the model call rather than the response."""
 _PART: Final = re.compile(
     r"\s*(?:output|JSON\.parse\(\s*output\s*\))"
     r"((?:\??\.(?!length\b)[A-Za-z_$][\w$]*|\[[0-9]{1,9}\]|\[(?:'[^'\\]*'|\"[^\"\\]*\")\])*)\s*;?\s*"
@@ -60,12 +60,12 @@ _MOST_CHARACTERS: Final = 5_000_000
 """The maximum number of characters in a test's values."""
 
 Rendered = Callable[[Mapping[str, Any]], Any]
-"""A function that returns an assertion's value as promptfoo filled it in; None if it is not known."""
+"""A function that returns an assertion's value as promptfoo filled it in, or None if it is not known."""
 
 
 @dataclass
 class Converted:
-    """The keys of a question made from assertions; `left_out` names what could not be converted."""
+    """The keys of a question made from assertions; `left_out` names the parts that could not be converted."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     strategy: Any = None
@@ -90,10 +90,10 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
-    pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an assertion.
-    `read` returns the content of a file that a value names, or None if the file is not read. `transform` is the program
-    that transforms responses before they are compared, if there is one.
+    `variables` contains the variables of the test, which fill in templates. `threshold` is the share of the assertions
+    that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an
+    assertion. `read` returns the content of a file that a value names, or None if the file is not read. `transform` is
+    the program that transforms responses before they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -111,7 +111,10 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer among assertions (a string, a number or a list of them); None if there is none."""
+    """Return the first right answer among assertions, or None if there is none.
+
+    The answer is a string, a number or a list of these.
+    """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
             continue  # the transformed response is only a part of the answer
@@ -124,7 +127,7 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return a right answer with templates filled in; None if that is not possible, or if it is no text or number."""
+    """Return a right answer with templates filled in, or None if that fails or it is not a string or number."""
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -137,7 +140,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    An empty string stands for the whole response, and None for a transform that does anything else.
+    Return an empty string if it reads the whole response, and None for a transform that does anything else.
     """
     if not transform:
         return ""
@@ -156,6 +159,8 @@ def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
 
 @dataclass
 class _Converter:
+    """A converter of the assertions of one test, which collects the result in `done`."""
+
     variables: Mapping[str, Any]
     rendered: Rendered
     read: Callable[[str], Any] | None
@@ -167,7 +172,7 @@ class _Converter:
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions, and return their part of the strategy; None if none of them became a field."""
+        """Add assertions, and return their part of the strategy, or None if none of them became a field."""
         if not isinstance(assertions, list):
             if assertions is not None:
                 self.done.left_out.append("assert that is not a list")
@@ -202,7 +207,7 @@ class _Converter:
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add one assertion, and return its part of the strategy; None if it did not become a field."""
+        """Add one assertion, and return its part of the strategy, or None if it did not become a field."""
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -254,12 +259,12 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out; unless it is about the call, it counts as a loss."""
+        """Record that an assertion is left out, and set `lacks` unless it is about the model call."""
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Return the field for JavaScript code that only searches the response for text; None for other code."""
+        """Return the field for JavaScript code that only searches the response for text, or None for other code."""
         if self.transform or not isinstance(code, str):
             return None
         try:
@@ -272,7 +277,7 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in; `_UNKNOWN` if only promptfoo can do that."""
+        """Return the value of an assertion with templates filled in, or `_UNKNOWN` if only promptfoo can do that."""
         rendered = self.rendered(assertion)
         if rendered is not None:
             return rendered
@@ -334,7 +339,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        """Add a trait under a free name, unless a trait with the same content is there."""
+        """Add a trait under a unique name, unless the rubric already has a trait with the same content."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
@@ -349,7 +354,7 @@ _UNKNOWN: Final = _Unknown()
 
 
 def _first_text(value: Any) -> str:
-    """Return the first text in a value; empty if there is none."""
+    """Return the first string in a value, or an empty string if there is none."""
     texts = texts_of(value)
     return texts[0] if texts else ""
 
@@ -386,7 +391,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
-    """Return the name, with a number at the end if it is taken."""
+    """Return the name, with a number appended if it is taken."""
     number = 2
     unique = name
     while unique in taken:

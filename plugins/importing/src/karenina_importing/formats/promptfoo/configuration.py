@@ -1,7 +1,7 @@
 """promptfoo configurations: `promptfooconfig.yaml`, in YAML or JSON, with the files that it names.
 
-A row is one test with one filled-in prompt. Nothing is executed: what a program would generate becomes a row with a
-problem. Files outside of the configuration's folder and environment variables are not read.
+A row is one test with one filled-in prompt. Nothing is executed: a part that a program would generate becomes a row
+with a problem. Files outside of the configuration's folder and environment variables are not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
 """The keys that can contain a prompt's text or file name, in order of precedence."""
 _PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
 _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
-"""The keys of which a configuration needs at least one to have questions."""
+"""Keys that contain questions; a configuration needs at least one of them."""
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
@@ -59,7 +59,7 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (text or messages, with templates) and its label, or the problem that prevents reading it."""
+    """A prompt (a string or messages, with templates) and its label, or the problem that prevents reading it."""
 
     raw: Any
     label: str = ""
@@ -83,7 +83,7 @@ def is_test(value: Any) -> bool:
 def config_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a configuration, or of a test file.
 
-    Raises `BenchmarkFileError` if the file is neither, or if there is no question in it.
+    Raises `BenchmarkFileError` if the file is neither, or if it contains no question.
     """
     folder = Folder(path.parent)
     if is_table(path):
@@ -98,7 +98,7 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
         listed = ", ".join(f"{key!r:.40} for `{right}`" for key, right in wrong.items())
         raise BenchmarkFileError(path, "", f"promptfoo does not know the keys {listed}", "correct their spelling")
     if not isinstance(document.value, Mapping) or not document.value.keys() & KEYS:
-        what = "it is neither a promptfoo configuration, nor a list of tests, nor results in JSON"
+        what = "the file is neither a promptfoo configuration, nor a list of tests, nor results in JSON"
         raise BenchmarkFileError(
             path, "", what, "choose another file; if it has results, write it with `promptfoo eval -o results.json`"
         )
@@ -112,6 +112,8 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
 
 
 class _Config:
+    """A configuration whose tests and prompts are combined to rows."""
+
     def __init__(self, document: Document, value: Mapping[str, Any], folder: Folder) -> None:
         self._document = document
         self._value = value
@@ -148,7 +150,7 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests of the configuration and its scenarios; if there are none, one test without variables."""
+        """Yield the tests of the configuration and its scenarios, or one test without variables if there are none."""
         value = self._value
         any_test = False
         for test in read_tests(value.get("tests"), self._document, ("tests",), self._folder):
@@ -165,14 +167,14 @@ class _Config:
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
-        """Return a row with a problem. The first row that is made has the notes on the whole configuration."""
+        """Return a row with a problem. The first row contains the notes on the whole configuration."""
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, also from a file; empty if it is not an object.
+        """Return `defaultTest`, which may be in a file, or an empty mapping if it is not an object.
 
-        Raises `BenchmarkFileError` without the file.
+        Raises `BenchmarkFileError` if the file cannot be read.
         """
         if isinstance(default, str):
             try:
@@ -224,7 +226,7 @@ class _Config:
                 yield base
 
     def _prompts(self, prompts: Any) -> Iterator[Prompt]:
-        """Yield the prompts; one that cannot be read has a `problem`."""
+        """Yield the prompts; a prompt that cannot be read has a `problem`."""
         if isinstance(prompts, Mapping):
             prompts = [{"id": name, "label": label} for name, label in prompts.items()]
         for number, entry in enumerate(
@@ -236,9 +238,9 @@ class _Config:
                 if unread:
                     self._notes.append(f"Not carried over from prompt {number}: {unread}")
                 entry = next((entry[key] for key in _PROMPT_TEXTS if entry.get(key)), None)
-                what = f"it has the keys {keys:.80}, but its text must be in one of {', '.join(_PROMPT_TEXTS)}"
+                what = f"the prompt has the keys {keys:.80}, but its text must be in one of {', '.join(_PROMPT_TEXTS)}"
             else:
-                what = "it is not text; write it as text, or as an object with `raw`"
+                what = "the prompt is not text; write it as a string, or as an object with `raw`"
             try:
                 if is_conversation(entry):
                     yield Prompt(entry, label or str(number))
@@ -250,7 +252,7 @@ class _Config:
                 yield Prompt(None, str(number), str(error))
 
     def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts in an entry with their labels: the entry itself, or those in the file that it names.
+        """Yield the prompts in an entry with their labels: the entry itself, or the prompts in the file that it names.
 
         Raises `NotRead` if a program makes the prompt, or if the file is not found.
         """
@@ -289,7 +291,7 @@ class _Config:
                 yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
-        """Yield a row for each prompt and combination of variables of a test, or one with the problem of the test.
+        """Yield a row for each prompt and combination of variables of a test, or one row with the test's problem.
 
         Raises `BenchmarkFileError` if there are too many rows.
         """
@@ -309,7 +311,7 @@ class _Config:
             combinations = list(expand(variables, whole=options.get("disableVarExpansion") is True))
             self._count += len(combinations) * max(1, len(chosen))
             if self._count > _MOST_ROWS:
-                what = f"its tests and prompts make more than {_MOST_ROWS:,} questions"
+                what = f"the tests and prompts make more than {_MOST_ROWS:,} questions"
                 raise BenchmarkFileError(self._document.file, "", what, "split it into several files")
             for combination in combinations:
                 for prompt in chosen or [self._default_prompt(combination)]:
@@ -319,7 +321,7 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt for a test without prompts: its variable with the question, or no text if it is unclear."""
+        """Return the prompt for a test without prompts: the variable with the question, or no text if it is unclear."""
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
         if named is None and len(variables) != 1:
@@ -356,7 +358,7 @@ class _Config:
         variables: Mapping[str, Any],
         turns: Sequence[str],
     ) -> SourceRow:
-        """Return the row for one test with one prompt; `turns` names the variables that contain a conversation.
+        """Return the row for one test with one prompt; `turns` contains the names of variables with a conversation.
 
         Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError` if the rows get too large.
         """
@@ -371,10 +373,10 @@ class _Config:
             raise NotFilled(f"a model plays the user (its `provider`): {RUN_IT}")
         if turns and not raw:
             names = ", ".join(turns)
-            raise NotFilled(f"it is a conversation (the turns in {names:.80}), which a program sends: {RUN_IT}")
+            raise NotFilled(f"the test is a conversation (the turns in {names:.80}), which a program sends: {RUN_IT}")
         self._size += len(str(raw))
         if self._size > _MOST_CHARACTERS:
-            what = f"its questions have more than {_MOST_CHARACTERS:,} characters"
+            what = f"the questions have more than {_MOST_CHARACTERS:,} characters"
             raise BenchmarkFileError(self._document.file, "", what, "split it into several files")
         assertions = self._referred(values.get("assert"))
         transforms = [name for name in ("transform", "postprocess") if options.get(name)]
@@ -433,7 +435,7 @@ class _Config:
         return resolved
 
     def _read_value(self, name: str) -> Any:
-        """Return the content of a file that an assertion names; None if it cannot be read."""
+        """Return the content of a file that an assertion names, or None if it cannot be read."""
         try:
             return self._folder.value(name)
         except NotRead:
@@ -453,7 +455,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of the names, which may be prefixes (`name:`, `name*`)."""
+    """Return whether a prompt's label is one of the names, or starts with one (`name:`, `name*`)."""
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names
@@ -461,5 +463,5 @@ def _is_wanted(label: str, names: list[str]) -> bool:
 
 
 def _list_of(value: Any) -> list[Any]:
-    """Return a list as it is, None as an empty list, and any other value as a list of one."""
+    """Return a list unchanged, None as an empty list, and any other value as a list of one."""
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -53,7 +53,7 @@ class Folder:
                 raise NotRead(f"{name!r:.80} names more than {_MOST_FILES:,} files")
         for path in paths:
             if not stays_below(self.path, str(path.absolute())):
-                raise NotRead(f"{name!r:.80} leads out of the folder of the configuration; copy the file into it")
+                raise NotRead(f"{name!r:.80} is outside of the configuration's folder; copy the file into it")
         missing = not paths or not all(path.is_file() for path in paths)
         if missing:
             raise NotRead(f"there is no file {name!r:.80} in the configuration's folder")
@@ -80,9 +80,9 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the content of the file that `name` matches: the value of YAML or JSON, else the text.
+        """Return the content of the file that `name` matches: the value of YAML or JSON, or else the text.
 
-        If several files match, return a list. Raises `NotRead` if there is none, or if one cannot be read.
+        If several files match, return a list. Raises `NotRead` if there is no such file, or if one cannot be read.
         """
         contents = []
         for path in self.find(name):

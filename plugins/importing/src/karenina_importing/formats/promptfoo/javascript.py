@@ -55,7 +55,7 @@ _PARSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The condition that a pattern is found in the response; `text` is set if the pattern is a literal text."""
+    """The condition that a pattern is found in the response; `text` is set if the pattern is a literal string."""
 
     pattern: str
     any_case: bool = False
@@ -64,16 +64,22 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Not:
+    """The negation of a condition."""
+
     condition: _Condition
 
 
 @dataclass(frozen=True, slots=True)
 class _All:
+    """The condition that all conditions hold."""
+
     several: tuple[_Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Any:
+    """The condition that at least one condition holds."""
+
     several: tuple[_Condition, ...]
 
 
@@ -88,7 +94,7 @@ class _Output:
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` if this output can contain it. Raises `NotTranslated` if it never can."""
+        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if it never can."""
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
             raise NotTranslated(text)
@@ -96,7 +102,10 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the field for a JavaScript assertion, with the truth False if it is negated; None for unsupported code."""
+    """Return the field for a JavaScript assertion, or None for unsupported code.
+
+    If the assertion is negated, the field's truth is False.
+    """
     if len(code) > _LONGEST:
         return None
     code = code.rstrip()
@@ -141,12 +150,14 @@ def _look(condition: _Condition) -> str:
 
 
 def _strip(text: str) -> str:
-    """Return a text without the spaces around it that JavaScript's `trim` removes."""
+    """Return a string without the surrounding spaces that JavaScript's `trim` removes."""
     return re.sub(rf"\A[{SPACE}]+|[{SPACE}]+\Z", "", text)
 
 
 @dataclass
 class _Reader:
+    """A recursive-descent parser of JavaScript conditions."""
+
     code: str
     variables: Mapping[str, Any]
     at: int = 0
@@ -178,7 +189,7 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position, and skip it and the blanks after it. None if it does not match."""
+        """Match `token` at the current position, and skip it and following blanks. Return None if it does not match."""
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -195,7 +206,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting of conditions. Raises `NotTranslated` if it is deeper than `_DEEPEST`."""
+        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -203,7 +214,7 @@ class _Reader:
         self.depth -= 1
 
     def _read_any(self) -> _Condition:
-        """Return a condition made of conditions joined by `||`, or a single one."""
+        """Return a condition made of conditions joined by `||`, or a single condition."""
         with self._deeper():
             several = [self._read_all()]
             while self._take("||"):
@@ -211,7 +222,7 @@ class _Reader:
         return several[0] if len(several) == 1 else _Any(tuple(several))
 
     def _read_all(self) -> _Condition:
-        """Return a condition made of conditions joined by `&&`, or a single one."""
+        """Return a condition made of conditions joined by `&&`, or a single condition."""
         several = [self._read_one()]
         while self._take("&&"):
             several.append(self._read_one())
@@ -246,7 +257,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)`, whose value is an array or null; None if it is other code."""
+        """Return the condition in `output.match(...)`, whose value is an array or null, or None for other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -276,7 +287,7 @@ class _Reader:
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
         """Return the condition that a regular expression is found.
 
-        Raises `NotTranslated` if the output is changed before.
+        Raises `NotTranslated` if a method changes the output first.
         """
         if output != _Output():
             raise NotTranslated(self.code)
@@ -342,7 +353,7 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Return the text of a literal, a test variable, or an array item."""
+        """Return the string in a literal, a test variable, or an array item."""
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))
         elif variable := self._take(_VARIABLE):

@@ -1,9 +1,10 @@
 r"""Translate JavaScript regular expressions to patterns for `regex`, with the flag ASCII.
 
 In JavaScript, `\d`, `\w` and `\b` are ASCII only, `$` is the very end, `.` does not match four kinds of line breaks,
-and `\s` matches Unicode spaces and U+FEFF. Anything with a different meaning in `regex`, or none, is refused: group
+and `\s` matches Unicode spaces and U+FEFF. Anything with a different meaning in `regex`, or none, is rejected: group
 references, properties, and modifiers in groups. A character outside of the basic multilingual plane is one character in
-Python, but two in JavaScript without the flag u; therefore repetitions that count arbitrary characters are refused too.
+Python, but two in JavaScript without the flag u; therefore, repetitions that count arbitrary characters are rejected
+too.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def translate(source: str, flags: str) -> str:
 
 
 def escape(text: str, *, any_case: bool = False) -> str:
-    """Return a pattern that matches a text.
+    """Return a pattern that matches `text` literally.
 
     With `any_case`, raise `NotTranslated` for letters whose other case is not exactly one letter.
     """
@@ -63,7 +64,7 @@ def escape(text: str, *, any_case: bool = False) -> str:
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern for a character; with both cases if needed, because IGNORECASE with ASCII ignores others."""
+    """Return the pattern for a character, with both cases if IGNORECASE with ASCII would not match the other one."""
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
         if any(len(case) > 1 or {case.lower(), case.upper()} != cases for case in cases) or not _is_paired(character):
@@ -79,6 +80,8 @@ def _is_paired(letter: str) -> bool:
 
 @dataclass
 class _Pattern:
+    """A translation of a regular expression, part by part."""
+
     source: str
     flags: str
     at: int = 0
@@ -93,7 +96,7 @@ class _Pattern:
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated` for what is not supported."""
+        """Return the translated pattern. Raises `NotTranslated` for unsupported elements."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -101,7 +104,7 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part of the pattern, which a repetition that follows would repeat if it is `repeatable`."""
+        """Add a part of the pattern; a following repetition applies to it if it is `repeatable`."""
         self.start = len(self.parts)
         self.parts.append(part)
         self.wide.append(is_wide and "u" not in self.flags)
@@ -140,7 +143,7 @@ class _Pattern:
             self._add_literal(character)
 
     def _add_literal(self, character: str) -> None:
-        """Add a character that stands for itself. Raises `NotTranslated` for a surrogate."""
+        """Add a character that matches itself. Raises `NotTranslated` for a surrogate."""
         if 0xD800 <= ord(character) < 0xE000:
             raise NotTranslated(character)
         # Without u, a repetition of a pair of surrogates repeats only its second half.
@@ -149,7 +152,7 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
-        """Open a group; a named one loses its name. Raises `NotTranslated` for other kinds, and for deep nesting."""
+        """Open a group; a named group loses its name. Raises `NotTranslated` for other kinds, and for deep nesting."""
         match = _GROUP.match(self.source, self.at)
         if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
@@ -159,7 +162,7 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition; return False if the brace is a literal character.
+        """Add a repetition, or return False if the brace is a literal character.
 
         Raises `NotTranslated` if there is nothing to repeat, or if characters would be counted differently.
         """
@@ -202,7 +205,7 @@ class _Pattern:
     def _read_character(self) -> str:
         """Return the character of an escape whose backslash has been read.
 
-        Raises `NotTranslated` if it is no character.
+        Raises `NotTranslated` if the escape is not a character.
         """
         code = _CODE.match(self.source, self.at)
         if code is not None:
@@ -262,7 +265,7 @@ class _Pattern:
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
         """Return the content of a character class, and whether it includes characters outside of the basic plane.
 
-        Raises `NotTranslated` for an invalid range, and, with the flag i, for other letters than ASCII.
+        Raises `NotTranslated` for an invalid range and, with the flag i, for letters other than ASCII.
         """
         shown: list[str] = []
         at = 0

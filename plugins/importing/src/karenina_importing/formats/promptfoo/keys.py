@@ -1,4 +1,4 @@
-"""The promptfoo keys that are read or do not affect answers; all others are reported to the user."""
+"""The promptfoo keys that are read or that do not affect answers. All others are reported to the user."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OPTIONS: Final = frozenset(
         *("storeOutputAs", "runSerially", "repeat"),
     )
 )
-"""The options of a test that are read or reported elsewhere, or do not change questions."""
+"""The options of a test that are read or reported elsewhere, or that do not change questions."""
 _ASSERTION_KEYS: Final = frozenset({"type", "value", "metric", "weight", "transform", "description"})
 _WITH_THRESHOLD: Final = ("levenshtein", "similar", "similar:cosine")
 _SET_KEYS: Final = frozenset({"type", "assert", "threshold", "description"})
@@ -52,16 +52,16 @@ def misspelt(keys: Iterable[Any]) -> dict[str, str]:
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of a conversation in a variable; empty if it contains none. Only a program can send turns."""
+    """Return the turns of a conversation in a variable, or an empty list. Only a program can send turns."""
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
     return value if isinstance(value, list) and len(value) > 1 and _CONVERSATION.fullmatch(name) else []
 
 
 def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
-    """Return the turns of the first variable with a conversation as messages; None if there is none.
+    """Return the turns of the first variable with a conversation as messages, or None if there is none.
 
-    Turns that are strings become messages of the user.
+    Turns that are strings become user messages.
     """
     for name, value in variables.items():
         turns = turns_of(str(name), value)
@@ -87,7 +87,7 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the names of what is not read from a test: its unknown keys, and those of its options."""
+    """Return the names of the keys that are not read from a test: its unknown keys, and those of its options."""
     if not isinstance(test, Mapping):
         return []
     names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]
@@ -100,7 +100,7 @@ def unread_of_test(test: Any) -> list[str]:
 
 
 def _meant(key: str) -> str:
-    """Return a note on which key was probably meant by a key that promptfoo does not read; empty if none is similar."""
+    """Return a note on the key probably meant by a key that promptfoo does not read, or "" if none is similar."""
     stem = key.casefold().replace("_", "")
     right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)
     return "" if right is None else f" (promptfoo does not read `{key}`: did you mean `{right}`?)"

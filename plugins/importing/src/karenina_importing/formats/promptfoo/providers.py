@@ -26,9 +26,9 @@ _HOST: Final = re.compile(r"[\w.:/~%-]+")
 _HOSTS: Final = ("apiHost",)
 _ADDRESSES: Final = ("apiBaseUrl", "baseUrl", "baseURL", "base_url")
 _UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "apiKeyRequired", "basePath", "cost"})
-"""The settings of a provider that are read or reported elsewhere, or do not change answers."""
+"""The settings of a provider that are read or reported elsewhere, or that do not change answers."""
 _OWN_API: Final = ("google",)
-"""Providers whose own base URL has a different API than chat completions."""
+"""Providers whose own base URL has an API other than chat completions."""
 _ADDRESS: Final = "ADDRESS"
 """The placeholder for a base URL that only promptfoo knows, such as a template with an environment variable."""
 _MOST: Final = 20
@@ -44,7 +44,7 @@ class _Provider:
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user about a configuration's providers: how to run the same models here."""
+    """Return notes for the user on how to run the models of a configuration's providers here."""
     models: list[str] = []
     others: list[str] = []
     unknown: list[str] = []
@@ -66,7 +66,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
         )
     if unknown:
         shown = ", ".join(list(dict.fromkeys(unknown))[:_MOST])
-        notes.append(f"Replace {_ADDRESS} by the server's base URL: {shown}, which is not a plain URL")
+        notes.append(f"Replace {_ADDRESS} with the server's base URL: {shown}, which is not a plain URL")
     if unread:
         shown = ", ".join(list(dict.fromkeys(unread))[:_MOST])
         notes.append(
@@ -121,7 +121,7 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model in short form, `interface:model_name`; None if no interface serves the provider."""
+    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider."""
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")
     model = model if kind in _KINDS and model else rest

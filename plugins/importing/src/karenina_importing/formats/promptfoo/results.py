@@ -2,7 +2,7 @@
 
 In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider;
 in a configuration, it is one test with one prompt. Assertions become fields and traits. Two keys are added to a row:
-`expected` is the value of the first assertion that compares the output with a text, as promptfoo filled it in;
+`expected` is the value of the first assertion that compares the output with a string, as promptfoo filled it in;
 `failure` says why the provider gave no answer, because the `error` of a result may also be the reason for a failed
 assertion. A prompt that contains messages as JSON is converted to messages.
 """
@@ -79,7 +79,7 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results, which is one or two levels deep, depending on the version; None if there is none."""
+    """Return the list of results, or None if there is none. Its depth, one or two levels, depends on the version."""
     results = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(results, Mapping):
         results = results.get("results")
@@ -89,7 +89,7 @@ def _results(document: Any) -> list[Any] | None:
 def _rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of results, a configuration or tests.
 
-    Raises `BenchmarkFileError` if the file is none of these, or a program, or has no results.
+    Raises `BenchmarkFileError` if the file is none of these, is a program, or has no results.
     """
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
@@ -111,16 +111,16 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         yield from config_rows(path)
         return
     if results is None:
-        what = "it has neither promptfoo results, in `results.results`, nor the tests of a configuration"
+        what = "the file has neither promptfoo results, in `results.results`, nor the tests of a configuration"
         raise BenchmarkFileError(path, "", what, "write it with `promptfoo eval -o results.json`")
     if not results:
-        raise BenchmarkFileError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
+        raise BenchmarkFileError(path, "", "the results are empty: no test was run", "run `promptfoo eval -o` again")
     for number, result in enumerate(results, 1):
         yield _row(f"result {number}", result)
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Return the row for a result; a result without its prompt becomes a row with a problem."""
+    """Return the row for a result; a result without a prompt becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with `prompt`")
     prompt = _prompt(result["prompt"])
@@ -143,14 +143,14 @@ def _row(place: str, result: Any) -> SourceRow:
 
 
 def _prompt(prompt: Any) -> Mapping[str, Any]:
-    """Return a prompt as an object whose `raw` is a text or messages."""
+    """Return a prompt as an object whose `raw` is a string or messages."""
     raw = prompt.get("raw") if isinstance(prompt, Mapping) else prompt
     raw = as_messages(raw)
     return {**prompt, "raw": raw} if isinstance(prompt, Mapping) else {"raw": raw}
 
 
 def _failure(result: Mapping[str, Any]) -> Any:
-    """Return why a result has no answer; None if it has one."""
+    """Return why a result has no answer, or None if it has one."""
     response = result.get("response")
     body = response if isinstance(response, Mapping) else {}
     if body.get("error"):
@@ -163,7 +163,7 @@ def _failure(result: Mapping[str, Any]) -> Any:
 
 
 def _is_stripped(value: Any) -> bool:
-    """Return whether promptfoo has replaced a text by a placeholder."""
+    """Return whether promptfoo has replaced a string with a placeholder."""
     return isinstance(value, str) and value in _STRIPPED
 
 
@@ -173,6 +173,7 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
+        """Return the first rendered value of this assertion, or None if there is none."""
         values = (
             _get(part, "metadata", "renderedAssertionValue") for part in parts if part.get("assertion") == assertion
         )
@@ -182,7 +183,7 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
 
 
 def _get(value: Any, *keys: str) -> Any:
-    """Return the value at a path of keys in an object; None if a key is missing."""
+    """Return the value at a path of keys in an object, or None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value

@@ -1,4 +1,4 @@
-"""Declare fields for promptfoo assertions that compare text: what a judge extracts, and the rule that compares it."""
+"""Declare fields for promptfoo assertions that compare text: the value that a judge extracts, and the rule for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _JUDGED: Final = "The answer that the response gives, as a name, a number or a f
 _MEANT: Final = "What the response says in answer to the question, in its own words"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
 _LONGEST_ANSWER: Final = 12
-"""A value with more words than this is compared with the whole response, instead of with what a judge extracts."""
+"""A value with more words than this is compared with the whole response instead of a value that a judge extracts."""
 _DISTANCE: Final = 5
 _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion of the type `base`, which has no `not-`; None if there is no rule for it."""
+    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it."""
     if base == "equals":
         return _declare_equality(value, negated=negated)
     if base.partition(":")[0] == "similar":
@@ -37,7 +37,7 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
     """Return the field for `equals`: a judge extracts a short value; others are compared with the whole response.
 
     A negated assertion is compared with the whole response, too. Returns None for null, a list, an object and an empty
-    text.
+    string.
     """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
         value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None
@@ -57,7 +57,7 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself; None if there is no such rule."""
+    """Return the rule for an assertion about the response itself, or None if there is no such rule."""
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}
@@ -94,7 +94,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
-    """Return the rule for the number of words or characters; None if the bounds are not valid."""
+    """Return the rule for the number of words or characters, or None if the bounds are not valid."""
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
     limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
     if not limits or min(limits.values()) < 0 or limits.get("min", 0) > limits.get("max", math.inf):
@@ -114,7 +114,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the comma-separated values in a text; values may be quoted."""
+    """Return the comma-separated values in a string; values may be quoted."""
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -122,12 +122,12 @@ def _split(text: str) -> list[str]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the items of a value as text; objects are left out."""
+    """Return the items of a value as strings; objects are left out."""
     return [show(item) for item in (value if isinstance(value, list) else [value]) if not isinstance(item, Mapping)]
 
 
 def number(value: Any, default: float) -> float:
-    """Return a value as a finite number; `default` if it is not one."""
+    """Return a value as a finite number, or `default` if it is not one."""
     try:
         parsed = default if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

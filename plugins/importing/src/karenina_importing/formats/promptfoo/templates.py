@@ -1,7 +1,7 @@
 """Fill in promptfoo templates, as far as they contain plain variables.
 
-promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Statements
-(`{% if %}`), other expressions and environment variables are refused, because nothing in a source is executed.
+promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Other expressions,
+statements (`{% if %}`) and environment variables are rejected, because nothing in a source is executed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEY: Final = r"\.\w+|\[\s*[0-9]{1,9}\s*\]|\[\s*(?:'[^']*'|\"[^\"]*\")\s*\]"
 _EXPRESSION: Final = re.compile(rf"\s*([A-Za-z_]\w*)((?:{_KEY})*)((?:\s*\|\s*\w+(?:\([^()|]*\))?)*)\s*")
 _FILTER: Final = re.compile(r"\|\s*(\w+)(?:\(([^()|]*)\))?")
 _DEEPEST: Final = 3
-"""How many times variables in the values of variables are filled in."""
+"""How many levels of variables in the values of variables are filled in."""
 _LONGEST: Final = 1_000_000
 """The maximum length of a filled-in template, and of all variables of a test that refer to others."""
 
@@ -61,12 +61,12 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
         end = match.end()
         size += len(parts[-1])
         if size > _LONGEST:
-            raise NotFilled(f"its text has more than {_LONGEST:,} characters")
+            raise NotFilled(f"the filled-in text has more than {_LONGEST:,} characters")
     return "".join([*parts, text[end:]])
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value with the templates in all its strings filled in. Raises `NotFilled` as `fill` does."""
+    """Return a value with the templates in all its strings filled in. Raises `NotFilled` like `fill`."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -92,7 +92,7 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
             filled[name] = fill(template, filled)
             size += len(filled[name]) - len(template)
             if size > _LONGEST + len(variables):
-                raise NotFilled(f"its variables, which refer to others, have more than {_LONGEST:,} characters")
+                raise NotFilled(f"with references filled in, the variables have more than {_LONGEST:,} characters")
     return filled
 
 
@@ -113,7 +113,7 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return the value of an expression as text, after its filters; a missing variable's name is added to `missing`.
+    """Return the value of an expression as a string, after its filters, and add a missing variable to `missing`.
 
     Raises `NotFilled` for the environment, an unknown filter, and anything but a variable.
     """
@@ -137,15 +137,15 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
 
 
 def _shorten(text: str) -> str:
-    """Return a text on one line of up to 60 characters, for messages."""
+    """Return a text on one line, cut to 60 characters, for messages."""
     line = " ".join(text[:200].split())
     return f"{line[:57]}..." if len(line) > 60 else line
 
 
 def _apply_default(value: Any, argument: str) -> Any:
-    """Return the value, or the first argument if the value is missing or null: the filter `default('text')`.
+    """Return the value, or the default if the value is missing or null, as the filter `default('text')` does.
 
-    `argument` is the source of the arguments; quotes around the text are removed.
+    `argument` is the source of the filter's arguments; the first one, without its quotes, is the default.
     """
     return argument.partition(",")[0].strip().strip("'\"") if value is MISSING or value is None else value
 

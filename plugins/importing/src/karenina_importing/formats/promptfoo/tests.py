@@ -37,7 +37,7 @@ _TYPES: Final = frozenset(
         *("trajectory:tool-sequence", "trajectory:tool-used"),
     )
 )
-"""The types that a cell may start with; any other cell is the text that the response must equal."""
+"""The types that a cell may start with; any other cell is the string that the response must equal."""
 _THRESHOLDS: Final = {"similar": 0.8, "levenshtein": 0.75}
 """The default thresholds for cells, which differ from those for configurations."""
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
@@ -55,7 +55,7 @@ class Test:
 
 
 def read_tests(given: Any, document: Document, path: tuple[str | int, ...], folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a configuration's value: a list of tests and file names, or a single one."""
+    """Yield the tests in a configuration's value: a list of tests and file names, or a single test or name."""
     for position, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
         line = document.line((*path, position) if isinstance(given, list) else path)
         place = f"line {line}" if line is not None else f"test {position + 1}"
@@ -118,7 +118,7 @@ def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
 
 
 def _is_test(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a test, and not a row whose keys are variables."""
+    """Return whether an object is a test rather than a row whose keys are variables."""
     return bool(values.keys() & {"vars", "assert", "description", "options", "metadata"})
 
 
@@ -173,7 +173,7 @@ def parse_assertion(text: str) -> dict[str, Any]:
 
 
 def _is_number(text: str | None) -> bool:
-    """Return whether a text is a decimal number without a sign; False for None."""
+    """Return whether a string is a decimal number without a sign; False for None."""
     return text is not None and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text) is not None
 
 
@@ -185,6 +185,6 @@ def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, A
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
     count = prod(map(len, lists.values()))
     if count > _MOST_TESTS:
-        raise NotRead(f"its lists of variables have {count:,} combinations, more than {_MOST_TESTS:,}")
+        raise NotRead(f"the lists of variables have {count:,} combinations, more than {_MOST_TESTS:,}")
     for chosen in product(*lists.values()):
         yield {**variables, **dict(zip(lists, chosen, strict=True))}

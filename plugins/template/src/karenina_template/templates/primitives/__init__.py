@@ -103,7 +103,7 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a primitive class under its full name (`Primitive.full_name`), and return it, as a decorator does.
+    """Register a primitive class under its full name (`Primitive.full_name`). Return it, for use as a decorator.
 
     Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
     for anything but a subclass of `Primitive`.
@@ -121,7 +121,7 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return a live, read-only view of the registered primitives by name, starting with the built-in primitives."""
+    """Return a live, read-only view of the registered primitives, keyed by name, built-in primitives first."""
     return MappingProxyType(_known)
 
 

@@ -1,7 +1,7 @@
 """Primitives for dates.
 
-A date is a date or datetime object, or a text that `date_parser` reads as a whole date. Partial dates ("January 2024")
-and other values never pass.
+A date is a date or datetime object, or a string that `date_parser` reads as a complete date. Partial dates ("January
+2024") and other values never pass.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
 
 
 class _DatePrimitive(Primitive, defer_build=True):
+    """The base class of primitives whose truth is a date."""
+
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a whole date."""
+        """Raise `ValueError` unless the truth is a complete date."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Moment:
-        """Return the truth as a date. Raises `ValueError` if it is not a whole date."""
+        """Return the truth as a date. Raises `ValueError` if it is not a complete date."""
         truth = read_date(expected)
         if truth is None:
-            raise self._wrong_truth("a whole date (year, month and day, such as 2024-01-15)", expected)
+            raise self._wrong_truth("a complete date (year, month and day, such as 2024-01-15)", expected)
         return truth
 
 
@@ -56,12 +58,13 @@ def _check_format(format: str | None) -> str | None:
 class DateMatch(_DatePrimitive):
     """Passes if both are the same calendar date as written; times of day and time zones are ignored.
 
-    With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only texts in this format pass; use it if day and
-    month could be confused. It must contain year, month and day. The truth may also be in ISO 8601.
+    With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only strings in this format pass; use it if day and
+    month could be confused. It must contain year, month and day. The truth may also be in ISO 8601 format.
 
-    Without `format`, a text such as "01/02/2024" can be two dates. If the truth is one of them, the field is undecided,
-    unless the truth is written with the same numbers in the same order. The truth "01/02/2024" means 2 January (the
-    month comes first), and the field is undecided for the value 1 February. "01.02.2024" always means 1 February.
+    Without `format`, a string such as "01/02/2024" is ambiguous. If the truth is one of its two dates, the field is
+    undecided, unless the truth is written with the same numbers in the same order. The truth "01/02/2024" means 2
+    January (the month comes first), and the field is undecided for the value 1 February. "01.02.2024" always means 1
+    February.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -78,7 +81,7 @@ class DateMatch(_DatePrimitive):
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the dates are the same, or `Undecided` if one has two readings and only one matches."""
+        """Return whether the dates are the same, or `Undecided` if only one of two readings matches."""
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
         others = [] if self.format is not None else [reading.at.date() for reading in read_dates(expected)[1:]]
@@ -90,20 +93,20 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
-        """Return the truth as a date, read in ISO 8601 or in `format`. Raises `ValueError` if it is in neither."""
+        """Return the truth, read in `format` or ISO 8601 format, as a date. Raises `ValueError` if it is in neither."""
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
         if truth is None:
-            raise self._wrong_truth(f"a date in the format {self.format!r} or in ISO 8601", expected)
+            raise self._wrong_truth(f"a date in {self.format!r} or ISO 8601 format", expected)
         return truth
 
 
 class DateTolerance(_DatePrimitive):
     """Passes if the date is at most `tolerance` (in `unit`) from the truth.
 
-    A date without a time means midnight. If both have time zones, they are compared as points in time; if neither has,
-    as written; if only one has a time zone, the field fails. The tolerance must be from 0 to a billion days.
+    A date without a time means midnight. If both have time zones, they are compared as points in time; if neither has
+    one, as written; if only one has a time zone, the field fails. The tolerance must be from 0 to a billion days.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -139,12 +142,12 @@ class DateTolerance(_DatePrimitive):
 
 
 def _date_text(bound: object) -> str | None:
-    """Return a bound as text, or None for None. Raises `ValueError` if it is not a whole date."""
+    """Return a bound as a string, or None for None. Raises `ValueError` if it is not a complete date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
     if not isinstance(text, str) or read_date(text) is None:
-        raise ValueError(f"{bound!r:.200} is not a whole date (year, month and day, such as 2024-01-15)")
+        raise ValueError(f"{bound!r:.200} is not a complete date (year, month and day, such as 2024-01-15)")
     return text
 
 
@@ -154,9 +157,9 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 class DateRange(Primitive, defer_build=True):
     """Passes if the date is from `min` to `max`, both included. The truth is ignored.
 
-    A bound is a date, or a text with a date. A bound without a time includes its whole day. With a bound that has a
-    time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time zone.
-    One bound may be omitted, and `min` must not be after `max`.
+    A bound is a date, or a string that contains one. A bound without a time includes its whole day. With a bound that
+    has a time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time
+    zone. One bound may be omitted, and `min` must not be after `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -167,7 +170,7 @@ class DateRange(Primitive, defer_build=True):
     def _check_order(self) -> Self:
         """Return the range.
 
-        Raises `ValueError` without a bound, or if the bounds cannot be compared or are in the wrong order.
+        Raises `ValueError` if there is no bound, or if the bounds cannot be compared or are in the wrong order.
         """
         low, high = read_date(self.min), read_date(self.max)
         if low is None and high is None:
@@ -180,7 +183,7 @@ class DateRange(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a day outside the range."""
+        """Return a day outside the range, or None if there is none."""
         low, high = read_date(self.min), read_date(self.max)
         for bound, days in ((high, 2), (low, -2)):
             day = None if bound is None else another_day(bound.at, days)
@@ -202,9 +205,10 @@ class DateRange(Primitive, defer_build=True):
 
 
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
-    """Return whether `earlier` is not after `later`, by dates alone if `bound` (default: either) has no time of day.
+    """Return whether `earlier` is not after `later`.
 
-    Times with and without a time zone cannot be compared, so that the result is False.
+    Only the dates are compared if `bound` (by default, either of the two) has no time of day. Times with and without a
+    time zone cannot be compared; the result is then False.
     """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:

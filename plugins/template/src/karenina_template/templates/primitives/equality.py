@@ -1,6 +1,6 @@
 """Primitives for values that are equal or not: booleans and literals, alone or in collections.
 
-Collections are lists and tuples, and for `SetContainment` also sets; texts and dicts are not.
+Collections are lists and tuples and, for `SetContainment`, also sets; strings and dicts are not.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BooleanMatch(Primitive, defer_build=True):
 class LiteralMatch(Primitive, defer_build=True):
     """Passes if the value equals the truth; for fields with few possible values (`Literal["low", "high"]`, an enum).
 
-    Texts are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
+    Strings are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
     equals 1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the
     truth.
     """
@@ -69,8 +69,8 @@ class SetContainment(Primitive, defer_build=True):
     - `mode`: "exact" (the default) passes if both have the same items, "subset" if the value has only items that are in
       the truth, "superset" if it has all items of the truth, and "overlap" if at least `min_overlap` items are in both.
     - `min_overlap`: for mode "overlap"; 1 by default.
-    - `normalize`: the normalizers for texts; none by default. Numbers are compared as numbers; a text never equals a
-      number, and True does not equal 1.
+    - `normalize`: the normalizers for strings; none by default. Numbers are compared as numbers; a string never equals
+      a number, and True does not equal 1.
 
     An empty value passes for an empty truth in mode "exact", and always in mode "subset": use "exact" or "overlap" if
     an answer must name something. None and NaN equal nothing, so the truth must not contain them. A truth for which
@@ -85,7 +85,7 @@ class SetContainment(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _overlap_only(self) -> Self:
-        """Return the primitive. Raises `ValueError` if `min_overlap` is set in another mode than "overlap"."""
+        """Return the primitive. Raises `ValueError` if `min_overlap` is set in a mode other than "overlap"."""
         if self.min_overlap is not None and self.mode != "overlap":
             raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
         return self
@@ -137,22 +137,23 @@ class SetContainment(Primitive, defer_build=True):
         return truth
 
     def _keys(self, items: list[object]) -> frozenset[Hashable]:
-        """Return the hashable keys of items, whose texts are normalized."""
+        """Return the hashable keys of the items, with strings normalized."""
         return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
 
 
 class OrderedMatch(Primitive, defer_build=True):
-    """Passes if both lists have the same texts in the same order, after normalization with `normalize`.
+    """Passes if both lists have the same strings in the same order, after normalization with `normalize`.
 
-    Numbers and dates are compared as texts. Items that have no text (None, NaN, a list) equal nothing, and cannot be in
-    the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an empty truth.
+    Numbers and dates are compared as strings. Items that have no string form (None, NaN, a list) equal nothing, and
+    cannot be in the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an
+    empty truth.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a list or tuple of texts, numbers or dates."""
+        """Raise `ValueError` unless the truth is a list or tuple of strings, numbers or dates."""
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -165,13 +166,13 @@ class OrderedMatch(Primitive, defer_build=True):
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
-        """Return the truth's items as texts. Raises `ValueError` if it is not a list or has an item without text."""
+        """Return the truth's items as strings. Raises `ValueError` if it is not a list of strings, numbers or dates."""
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):
-            raise self._wrong_truth("a list of texts, numbers or dates", expected)
+            raise self._wrong_truth("a list of strings, numbers or dates", expected)
         return truth
 
     def _texts(self, items: list[object]) -> list[str | None]:
-        """Return the items as normalized texts, with None for items without text."""
+        """Return the items as normalized strings, with None for items without a string form."""
         texts = map(text_of, items)
         return [None if text is None else normalize(text, self.normalize) for text in texts]

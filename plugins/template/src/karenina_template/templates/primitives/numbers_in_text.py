@@ -1,4 +1,4 @@
-"""Search for numbers in texts, in digits and English words: *1,200*, *two hundred and six*, *nineteen oh four*."""
+"""Search for numbers in text, in digits and English words: *1,200*, *two hundred and six*, *nineteen oh four*."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _UNREAD: Final = lazy_pattern(
 class Numbers:
     """The numbers in a text.
 
-    `known` contains all; `of_several_words` contains, in order, those that consist of several words, such as *two
-    hundred* and *3 million*, without ordinals.
+    `known` contains all of them. `of_several_words` contains, in order, those that consist of several words, such as
+    *two hundred* and *3 million*, except ordinals.
     """
 
     known: frozenset[int | float]
@@ -61,12 +61,14 @@ class _Word:
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
     def not_a_number_part(self) -> bool:
-        """Return whether the word is the letter O (or "oh"), which the library would otherwise read as zero."""
+        """Return True for the letter O (or "oh"), which the number-word library would otherwise read as zero."""
         return self.written.lower() in _LETTER_O
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
+    """A number in a text, or a part of one: its value, its position, and the number of its words."""
+
     value: int | float
     start: int
     end: int
@@ -76,7 +78,7 @@ class _Part:
 
 
 def read_numbers(text: str) -> Numbers | None:
-    """Return the numbers in `text`, or None if any is written in a form that is not supported.
+    """Return the numbers in `text`, or None if any of them is written in a form that is not supported.
 
     Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
     Fractions in words, dozens, trillions, and words in a list or a range (*three to four million*) are not supported.
@@ -102,7 +104,7 @@ def read_numbers(text: str) -> Numbers | None:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the numbers in a text, in digits and in words, by position. Numbers of several words may be in parts."""
+    """Return the numbers in a text, in digits and in words, by position. Some numbers are split into several parts."""
     words: list[_Word] = []
     for match in _TOKEN.finditer(text):
         space = text[words[-1].end if words else 0 : match.start()]
@@ -132,7 +134,7 @@ def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:
 
 
 def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
-    """Return whether two adjacent numbers, at least one in words, may be parts of one number, list or range."""
+    """Return whether two adjacent numbers, at least one in words, may belong to one number, list or range."""
     between = text[first.end : second.start]
     if not first.words and not second.words:
         return False
@@ -141,7 +143,7 @@ def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
 
 
 def _join(first: _Part, second: _Part, text: str) -> _Part | None:
-    """Return the single number that both parts make up, or None if that is not clear."""
+    """Return the number that both parts form together, or None if that is not clear."""
     last = text[second.start : second.end].lower()
     if text[first.end : second.start].strip():
         return None

@@ -4,8 +4,8 @@ Numbers are compared exactly as they are written: integers and Decimals with all
 printed (the shortest decimal that is converted to it). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and 10**20
 + 5000 is not within 1 of 10**20. Tolerances are compared with the exact distance, whatever its size.
 
-Numbers are int, float, Decimal and plain numeric text ("5", "1e-3"), as read by `values.number_of`. Everything else
-fails: bool, NaN, infinity, None, "1,200", "3.5 %".
+Numbers are ints, floats, Decimals and plain numeric strings ("5", "1e-3"), as read by `values.number_of`. Everything
+else fails: bools, NaN, infinity, None, "1,200", "3.5 %".
 
 Graded primitives give partial credit: `check` decides the verdict, and `score` is the credit in granular scores, which
 may be above 0 even if `check` fails. The limits of full credit and of any credit are not rounded; the credit between
@@ -75,17 +75,17 @@ def sign_of_sum(*terms: Decimal) -> int:
 
 
 def _by_size(terms: Iterable[Decimal]) -> list[Decimal]:
-    """Return the terms other than 0, those of the highest order of magnitude first."""
+    """Return the nonzero terms in descending order of magnitude."""
     return sorted((term for term in terms if term), key=Decimal.adjusted, reverse=True)
 
 
 def _digits(number: Decimal) -> int:
-    """Return the number of digits of a number, 1 at least."""
+    """Return the number of digits of a number, at least 1."""
     return max(1, number.adjusted() - _exponent(number) + 1)
 
 
 def _digits_of_sum(one: Decimal, other: Decimal) -> int:
-    """Return a number of digits that is enough for the exact sum."""
+    """Return an upper bound for the number of digits of the exact sum."""
     return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
 
 
@@ -97,7 +97,7 @@ def _exponent(number: Decimal) -> int:
 
 
 def _context(digits: int) -> Context:
-    """Return a context with this many digits, the largest range of exponents, and no errors."""
+    """Return a context with this precision, the largest range of exponents, and no traps."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -112,7 +112,7 @@ class NumericPrimitive(Primitive, defer_build=True):
     """The base class of primitives whose truth is a number."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a finite number or plain numeric text."""
+        """Raise `ValueError` unless the truth is a finite number or a plain numeric string."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
@@ -124,12 +124,18 @@ class NumericPrimitive(Primitive, defer_build=True):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is at most `tolerance` from `truth`, as a fraction of the truth if `mode` is relative."""
+    """Return whether `number` is at most `tolerance` from `truth`.
+
+    If `mode` is "relative", `tolerance` is a fraction of the truth.
+    """
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return the unit of a tolerance: 1, or the size of `reference` if it is relative (so 0 allows no deviation)."""
+    """Return the unit of a tolerance: 1, or the absolute value of `reference` if `mode` is "relative".
+
+    The unit of a `reference` of 0 is then 0, which allows no deviation.
+    """
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
 
@@ -185,7 +191,7 @@ class NumericRange(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Return the range. Raises `ValueError` without a bound, or if there is no number between the bounds."""
+        """Return the range. Raises `ValueError` if there is no bound, or no number between the bounds."""
         if self.min is None and self.max is None:
             raise ValueError("NumericRange needs min, max or both")
         if self.min is not None and self.max is not None:
@@ -214,7 +220,7 @@ class NumericMinimum(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number above it if it is excluded."""
+        """Return the truth, or a number above it if `exclusive` is set."""
         return above_by(expected, Decimal(0)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -234,7 +240,7 @@ class NumericMaximum(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number below it if it is excluded."""
+        """Return the truth, or a number below it if `exclusive` is set."""
         return above_by(expected, Decimal(-1)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -264,7 +270,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit at the distance `excess` beyond full credit; it falls to 0 at `width`."""
+    """Return the credit at the distance `excess` beyond full credit; it falls from 1 to 0 at `width`."""
     if excess <= 0:
         return 1.0
     if excess >= width:
@@ -388,7 +394,7 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number on the right side of it if it is excluded."""
+        """Return the truth, or a number on its right side if `exclusive` is set."""
         if not self.exclusive:
             return expected
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))

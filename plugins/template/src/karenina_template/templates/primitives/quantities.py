@@ -44,7 +44,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
     thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
     are ignored. Known units are compared by a table of spellings, others by their words; units are never converted. A
-    value without a unit is taken to have the truth's unit.
+    value without a unit is assumed to have the truth's unit.
 
     - `unit`: the unit of a truth that is given without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark of numbers such as 1,234 and 1.234: "." (the default) or ",".
@@ -75,30 +75,30 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases that the class lists."""
+        """Return whether number and unit are the same, or `Undecided` in the cases listed in the class's docstring."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
         quantities = find_quantities(text, self.decimal)
         if _PART.search(text) and not _PART.search(f"{expected} {self.unit}"):
-            return Undecided(f"{_shown(text)} has a part or a multiple in words, which is not calculated")
+            return Undecided(f"{_quoted(text)} has a part or a multiple in words, which is not calculated")
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
-            return Undecided(f"{_shown(text)} may mean 0")
+            return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is True for quantity in quantities):
-                return Undecided(f"{_shown(text)} may be negative by its words")
+                return Undecided(f"{_quoted(text)} may be negative because of its words")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
-        return Undecided(f"{_shown(text)} has {len(verdicts)} numbers, and the truth may be one of them")
+        return Undecided(f"{_quoted(text)} has {len(verdicts)} numbers, and the truth may be one of them")
 
     def _truth(self, expected: object) -> Quantity:
         """Return the truth as a quantity, with the unit in `unit` if it has none.
 
-        Raises `ValueError` if it is no number.
+        Raises `ValueError` if it is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
@@ -107,7 +107,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the truth in number and unit, or why that is undecided."""
+        """Return whether a value equals the truth in number and unit, or the reason as `Undecided`."""
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
         same_unit = _compare_units(value.unit, truth.unit)
@@ -118,9 +118,9 @@ class NumberWithUnit(Primitive, defer_build=True):
             return value.numbers[0] / _HUNDRED == truth.numbers[0]
         if same_number is False and not value.unit and find_unit(truth.unit) == "%":
             is_share = value.numbers[0] * _HUNDRED == truth.numbers[0]
-            return is_share and Undecided("the value has no unit, and is the share that the percentage of the truth is")
+            return is_share and Undecided("the value has no unit, and equals the truth's percentage as a fraction")
         if same_number is False and self.unit == "%" and value.numbers[0] == truth.numbers[0] * _HUNDRED:
-            return Undecided("the truth has no unit, and may be a share")
+            return Undecided("the truth has no unit, and may be a fraction")
         return same_unit if same_number is True else same_number
 
 
@@ -163,29 +163,33 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in lower case without a plural s."""
+    """Return a word in folded case without its plural s; words of up to three letters keep it."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or why that is undecided. Units are ignored."""
+    """Return whether the numbers are equal, or the reason as `Undecided`. Units are ignored."""
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
         if value.high and truth.high:
             return (number, value.high[0]) == (right, truth.high[0])
         (low, high), single = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
-        return low <= single <= high and Undecided("one of value and truth is a range, and the other a number in it")
+        return low <= single <= high and Undecided(
+            "either the value or the truth is a range, and the other is a number in it"
+        )
     if value.sign != truth.sign:
         limits = [(value.sign, number, right), (truth.sign, right, number)]
         fits = all(_is_within(sign, limit, tested) for sign, limit, tested in limits)
-        return fits and Undecided("one of value and truth is a limit, and the other within it")
+        return fits and Undecided("either the value or the truth is a limit, and the other is within it")
     if number == right:
         return True
     other = not set(value.numbers).isdisjoint(truth.numbers)
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
-    return other and Undecided("the value can be read as two numbers: its mark is a decimal mark, or one of thousands")
+    return other and Undecided(
+        "the value can be read as two numbers: its mark is a decimal mark or a thousands separator"
+    )
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
@@ -193,6 +197,6 @@ def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return the text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -74,18 +74,18 @@ _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
 _LARGEST: Final = 10**4
-"""The largest exponent that is read."""
+"""The largest exponent that is supported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit, or a range from the number to `high`.
 
-    `numbers` are the number's readings, the likeliest first. There are two for *1,234* and *1.234* (the decimal mark
-    decides which is first) and for *(5)* (the first is -5, as accountants write it). An empty tuple means digits that
-    cannot be read as a number. `unit` is the unit as it is written, or a currency before the number; empty if there is
-    none. `sign` is <, >, <= or >= if the text is a limit, else empty. `touches` is true if no space separates the unit
-    from the number, as in *5mg*, and `is_code` if the whole could be a name, such as 1E10.
+    `numbers` contains the number's readings, the likeliest first. There are two for *1,234* and *1.234* (the decimal
+    mark decides which is first) and for *(5)* (the first is -5, as accountants write it). An empty tuple means digits
+    that cannot be read as a number. `unit` is the unit as it is written, or a currency before the number; empty if
+    there is none. `sign` is <, >, <= or >= if the text is a limit, else empty. `touches` is true if no space separates
+    the unit from the number, as in *5mg*, and `is_code` if the whole text could be a name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -98,6 +98,8 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """A number that was found in a text: its readings, its currency and its position."""
+
     numbers: tuple[Decimal, ...]
     currency: str
     start: int
@@ -106,7 +108,7 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one; None for any other text."""
+    """Return the quantity if `text` consists of exactly one, or None for any other text."""
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
         positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
@@ -165,7 +167,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
 
 
 def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
-    """Yield the quantities in a text, in order. One without `numbers` stands for digits that cannot be read."""
+    """Yield the quantities in a text, in order. A quantity without `numbers` means digits that cannot be read."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
@@ -185,13 +187,16 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
 
 
 def known_part(unit: str) -> str:
-    """Return the first words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or ""."""
+    """Return the first words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
     return next((name for size in (4, 3, 2, 1) if find_unit(name := " ".join(words[:size])) is not None), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return where the number with its first digit at `digit` starts, including currency and sign; `least` at least."""
+    """Return where the number whose first digit is at `digit` starts, including currency and sign.
+
+    The result is at least `least`.
+    """
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
 
@@ -221,7 +226,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Return the number that starts at `at`, with its currency and scale; None if there is none or it is ambiguous."""
+    """Return the number that starts at `at`, with its currency and scale, or None if there is no unambiguous one."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -259,7 +264,7 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with marks, as digits with a decimal point; empty if they are not a number."""
+    """Return the readings of digits with separators, as digits with a decimal point; empty if they are not a number."""
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -295,7 +300,10 @@ def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit`, the text `rest` after a number without surrounding spaces, can be a unit: a few words."""
+    """Return whether `unit` can be a unit, that is, consists of a few words.
+
+    `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
+    """
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False
     return not re.search(r"[0-9]", re.sub(r"(?<=[A-Za-z])\^?-?[0-9]\b", "", unit))

@@ -1,4 +1,4 @@
-"""`SemanticMatch`, the primitive that compares texts by meaning, and the registry of the similarity function."""
+"""`SemanticMatch`, the primitive that compares strings by meaning, and the registration of the similarity function."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SimilarityProvider = Callable[[str, str, str | None], float]
-"""A function that takes two texts and an embedding model's name (None: the default) and returns their similarity."""
+"""A function that takes two strings and an embedding model's name (None: the default) and returns their similarity."""
 
 SimilarityReady = Callable[[str | None, "VerificationConfig"], None]
 """A function that takes a model's name (None: the default) and a run's configuration, and raises `RuntimeError` if
-texts cannot be compared."""
+strings cannot be compared.
+"""
 
 _providers: list[SimilarityProvider] = []
 _ready: list[SimilarityReady] = []
 
 
 class SimilarityUnavailable(RuntimeError):
-    """Raised when no installed plugin compares texts by meaning."""
+    """Raised when no installed plugin compares strings by meaning."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -38,7 +39,7 @@ class SimilarityUnavailable(RuntimeError):
 
 
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
-    """Register the function that compares texts by meaning.
+    """Register the function that compares strings by meaning.
 
     `ready` is called before runs in which templates compare by meaning; it must raise `RuntimeError` if `provider`
     cannot work. Registering the same provider again replaces only `ready`. Raises `ValueError` if another provider is
@@ -59,9 +60,9 @@ def withdraw_similarity() -> None:
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the similarity of two texts by the embedding `model` (None: the default).
+    """Return the similarity of two strings according to the embedding `model` (None: the default).
 
-    Raises `SimilarityUnavailable` if no plugin provides it.
+    Raises `SimilarityUnavailable` if no plugin provides a similarity function.
     """
     if not _providers:
         raise SimilarityUnavailable
@@ -82,10 +83,10 @@ def _name(provider: SimilarityProvider) -> str:
 
 
 class SemanticMatch(Primitive, defer_build=True):
-    """Passes if the cosine similarity of both texts' embeddings is at least `threshold` (above 0, at most 1).
+    """Passes if the cosine similarity of the embeddings of both strings is at least `threshold` (above 0, at most 1).
 
     `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run
-    starts, and checks raise `SimilarityUnavailable`. None and blank texts never pass, and cannot be the truth.
+    starts, and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the truth.
     Similarity does not detect negations: "toxic" and "not toxic" are similar.
     """
 
@@ -98,15 +99,15 @@ class SemanticMatch(Primitive, defer_build=True):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a nonblank text."""
+        """Raise `ValueError` unless the truth is a nonblank string."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError` if texts cannot be compared by meaning."""
+        """Raise `RuntimeError` if strings cannot be compared by meaning."""
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the texts are similar enough."""
+        """Return whether the strings are similar enough."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
@@ -114,8 +115,8 @@ class SemanticMatch(Primitive, defer_build=True):
         return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
-        """Return the truth as a folded text. Raises `ValueError` if it is not a text or is blank."""
+        """Return the truth as a folded string. Raises `ValueError` if it is not a string or is blank."""
         truth = text_of(expected)
         if truth is None or not truth.strip():
-            raise self._wrong_truth("a text", expected)
+            raise self._wrong_truth("a string", expected)
         return fold(truth)

@@ -1,6 +1,7 @@
-"""Primitives for texts, in fields and in the raw response (`Trace...`).
+"""Primitives for strings, in fields and in the raw response (`Trace...`).
 
-In fields, numbers, bools and dates are compared as texts (5 as "5"). None, NaN and other values have no text and fail.
+In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values have no string form
+and fail.
 
 A field that reads the raw response is not in the judge's schema. Its truth is True (the default) or False: whether the
 response should pass.
@@ -33,7 +34,10 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, if there are any; None if the truth shows that the field is not a text field."""
+    """Return words that do not pass if there are any, or else any words; None if the truth is not a string or list.
+
+    If the truth is a list, return the words in a list.
+    """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
         return None
@@ -42,19 +46,19 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 
 
 class ExactMatch(Primitive, defer_build=True):
-    """Passes if both texts are equal after normalization (by default, case and outer whitespace are ignored).
+    """Passes if both strings are equal after normalization (by default, case and outer whitespace are ignored).
 
-    `normalize` is the list of normalizers. Unless it is "exact", texts that look the same are equal.
+    `normalize` is the list of normalizers. Unless it is "exact", strings that look the same are equal.
 
-    None never passes. An empty text passes only for an empty truth. A truth that is not empty, but becomes empty by
-    normalization, is an error, because it would equal all other such texts.
+    None never passes. An empty string passes only for an empty truth. A truth that is not empty, but becomes empty by
+    normalization, is an error, because it would equal all other such strings.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a text that normalization does not make empty."""
+        """Raise `ValueError` unless the truth is a string that normalization does not make empty."""
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -65,22 +69,24 @@ class ExactMatch(Primitive, defer_build=True):
         return other
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether both texts are equal after normalization."""
+        """Return whether both strings are equal after normalization."""
         truth, text = self._normalized_truth(expected), text_of(extracted)
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
-        """Return the truth, normalized. Raises `ValueError` if it has no text or normalization makes it empty."""
+        """Return the normalized truth. Raises `ValueError` if it has no string form or normalization makes it empty."""
         truth = text_of(expected)
         if truth is None:
-            raise self._wrong_truth("a text", expected)
+            raise self._wrong_truth("a string", expected)
         normalized = normalize(truth, self.normalize)
         if truth and not normalized:
-            raise self._wrong_truth(f"a text that is not empty after {list(self.normalize)}", expected)
+            raise self._wrong_truth(f"a string that is not empty after {list(self.normalize)}", expected)
         return normalized
 
 
 class _Contains(Primitive, defer_build=True):
+    """The base class of primitives that search a value for substrings."""
+
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     substrings: Texts
     normalize: Normalizers = ()
@@ -211,7 +217,7 @@ class TraceRegex(TracePrimitive, defer_build=True):
 class TraceContains(TracePrimitive, defer_build=True):
     """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default.
 
-    Both the original texts and their NFC forms are compared.
+    Both the original strings and their NFC forms are compared.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

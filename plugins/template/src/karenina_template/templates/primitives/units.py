@@ -110,9 +110,9 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that a text names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*; None if unknown.
+    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*, or None if unknown.
 
-    Case matters only if two units differ in nothing else, such as mW and MW.
+    Case matters only if it distinguishes two units, such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -130,7 +130,7 @@ def find_unit(text: str) -> str | None:
 def _one_unit(written: str) -> str | None:
     """Return the unit for a spelling, with or without a plural s and an exponent, or None if it is unknown.
 
-    Case is ignored only if that leaves a single unit.
+    Case is ignored if only one unit then fits.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
@@ -144,5 +144,5 @@ def _one_unit(written: str) -> str | None:
 
 
 def kind_of_unit(unit: str) -> str:
-    """Return the kind of quantity (such as "mass") for a unit that `find_unit` returned."""
+    """Return the kind of quantity, such as "mass", for a unit in the form that `find_unit` returns."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))

@@ -1,4 +1,4 @@
-"""Conversions of values to what primitives compare: texts, numbers, collections and hashable keys.
+"""Conversions of values to the forms that primitives compare: strings, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
 tuple, set, dict, model. The functions never raise; most return None for values that they cannot convert.
@@ -18,11 +18,11 @@ from pydantic import AllowInfNan, BaseModel, Strict
 from karenina_toolkit.folding import fold
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
-"""A parameter that must be a finite number, not a bool or text."""
+"""A parameter that must be a finite number, not a bool or a string."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zzz")
-"""Texts that should not equal any reasonable truth."""
+"""Strings that should not equal any reasonable truth."""
 _LARGEST: Final = 400
 _EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
@@ -40,9 +40,9 @@ def plain(value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """Return a single value as text: numbers and bools as in Python, dates and times in ISO 8601.
+    """Return a single value as a string: numbers and bools as in Python, dates and times in ISO 8601 format.
 
-    None, NaN, infinities, collections and other objects have no text.
+    Return None for None, NaN, infinities, collections and other objects.
     """
     if type(value) is str:
         return value
@@ -65,11 +65,11 @@ def text_of(value: object) -> str | None:
 def number_of(value: object) -> Decimal | None:
     """Return `value` as a finite number, exactly as it is written, or None if it is not one.
 
-    0.1 is one tenth, as a float and as a text: a float means the shortest decimal that is converted to it. Numbers with
-    more than 10**15 digits before or after the decimal point are not supported.
+    0.1 is one tenth, as a float and as a string: a float means the shortest decimal that is converted to it. Numbers
+    with more than 10**15 digits before or after the decimal point are not supported.
 
-    A text must, after folding, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50", "1e-3".
-    Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
+    A string must, after folding, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50",
+    "1e-3". Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
     """
     value = plain(value)
     try:
@@ -142,7 +142,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later or, if that is out of range, `days` earlier; None if both are."""
+    """Return the date or time `days` later or, if that is out of range, `days` earlier; None if neither is possible."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -152,7 +152,7 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, a tuple or (unless `ordered`) a set; None for texts, dicts and other values."""
+    """Return the items of a list, a tuple or (unless `ordered`) a set; None for strings, dicts and other values."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -162,9 +162,9 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key for `value`; equal values have equal keys.
 
-    Texts are equal if the conversion `text` makes them equal (by default, if they look the same), and numbers if they
-    have the same value (1 and 1.0). A bool equals only a bool, and a text never equals a number. A date equals its ISO
-    text, and a list equals a tuple; sets and dicts have no order. NaN and values that are nested too deeply equal
+    Strings are equal if the conversion `text` makes them equal (by default, if they look the same), and numbers if they
+    have the same value (1 and 1.0). A bool equals only a bool, and a string never equals a number. A date equals its
+    ISO string, and a list equals a tuple; sets and dicts have no order. NaN and values that are nested too deeply equal
     nothing.
     """
     try:
@@ -206,6 +206,6 @@ def _hashable(value: object) -> bool:
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
-    """Return the key of an infinity, or for NaN a new key that equals no other."""
+    """Return the key of an infinity or, for NaN, a new key that equals no other key."""
     not_a_number = value.is_nan() if isinstance(value, Decimal) else value != value
     return ("number", object()) if not_a_number else ("infinite", value > 0)

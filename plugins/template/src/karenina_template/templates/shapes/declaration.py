@@ -32,6 +32,8 @@ _ARGUMENTS: Final = {"list": 1, "set": 1, "frozenset": 1, "dict": 2}
 
 
 class _NoDefault:
+    """The type of `NO_DEFAULT`, which marks fields without a default."""
+
     def __repr__(self) -> str:
         return "NO_DEFAULT"
 
@@ -43,8 +45,8 @@ NO_DEFAULT: Final = _NoDefault()
 class Annotation:
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` are the options of a literal, each preceded by the name of its type, so that 1 and True differ. `name` is
-    the name of a class in the same source.
+    `values` contains the options of a literal, each paired with the name of its type, so that 1 and True differ. `name`
+    is the name of a class in the same source.
     """
 
     kind: str
@@ -53,7 +55,7 @@ class Annotation:
     name: str = ""
 
     def classes(self) -> set[str]:
-        """Return the names of the source's classes in the annotation."""
+        """Return the names of the source's own classes in the annotation."""
         return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
 
 
@@ -127,11 +129,11 @@ def _union(parts: tuple[Annotation, ...]) -> Annotation:
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return a literal's option, with the name of its type. Raises `TemplateError` if a literal cannot contain it."""
+    """Return a literal's option after the name of its type. Raises `TemplateError` if a literal cannot contain it."""
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
-            f"Literal needs texts, whole numbers, booleans or None, not {shorten_source(node)}", line=node.lineno
+            f"Literal needs strings, whole numbers, booleans or None, not {shorten_source(node)}", line=node.lineno
         )
     return type(value).__name__, value
 
@@ -154,7 +156,10 @@ def _parse_string(text: str, node: ast.Constant) -> ast.expr:
 
 @dataclass(frozen=True, slots=True)
 class FieldDeclaration:
-    """An annotated field. `constraints` are parameters of pydantic's `Field` (ge, max_length, ...), by name."""
+    """An annotated field.
+
+    `constraints` contains parameters of pydantic's `Field` (ge, max_length, ...), keyed by name.
+    """
 
     name: str
     line: int
@@ -195,14 +200,14 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole source: the answer, all classes by name, and the meanings of names in it."""
+    """A whole source: the answer, all classes by name, and the scope with the meanings of names in it."""
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields."""
+        """Return the descriptions of the answer's own fields, keyed by field, without fields that have none."""
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
@@ -226,12 +231,12 @@ class Declaration:
 
 
 def _used_classes(model: ModelDeclaration) -> set[str]:
-    """Return the names of the source's classes in the annotations of a model."""
+    """Return the names of the source's own classes in the annotations of a model."""
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return the part of `Declaration.shape` for a class; `is_root` means that it is the answer itself."""
+    """Return the part of `Declaration.shape` for a class; `is_root` is true for the answer itself."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

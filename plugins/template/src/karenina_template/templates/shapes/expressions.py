@@ -1,6 +1,6 @@
 """Expressions in a template's source as data: literals, containers, signs, and calls of known constructors.
 
-No source text is evaluated. The tables in this module define the meanings of names; all other names are unknown.
+No source code is evaluated. The tables in this module define the meanings of names; all other names are unknown.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def is_known_import(module: str, name: str) -> bool:
 
 
 def full_name(module: str, name: str) -> str:
-    """Return the full name of `name` from a known module: a third party's primitive is prefixed with its package."""
+    """Return the full name of `name` from a known module: a third-party primitive is prefixed with its package."""
     full = f"{module.partition('.')[0]}.{name}"
     return full if full in known_primitives() else name
 
 
 @dataclass
 class Scope:
-    """The meanings of names in a source: `names` and `modules` that it imports, `classes` and `enums` that it defines.
+    """The meanings of names in a source: the `names` and `modules` that it imports, its `classes` and `enums`.
 
     Known names need no import. Classes in the source hide known names. `digest` is the source's SHA-256.
     """
@@ -89,7 +89,7 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date"; None if it is unknown."""
+        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date", or None if it is unknown."""
         if isinstance(node, ast.Name):
             if node.id in self.classes:
                 return None
@@ -116,11 +116,11 @@ class Scope:
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
-        """Return the error for a syntax node that is code, which `what` describes."""
+        """Return the error for a syntax node that is code; `what` describes the code."""
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """Return the error for code on a line, which `what` describes."""
+        """Return the error for code on a line; `what` describes the code."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
@@ -135,7 +135,7 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """Return the source of `node` for a message, cut to 80 characters."""
+    """Return the source of `node` for a message, cut to 80 characters, or the node's type if it has no source."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -175,7 +175,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return the positional and the keyword arguments of a call. Raises `UntrustedTemplate` for unpacking."""
+    """Return the positional and the keyword arguments of a call. Raises `UntrustedTemplate` if any are unpacked."""
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -227,7 +227,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Return why a constructor refused its arguments, with the nearest names for unknown arguments."""
+    """Return why a constructor rejected its arguments, suggesting the nearest names for unknown ones."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
@@ -236,7 +236,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
     for place, item in items:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
+            problems.append(f"{name} has no parameter {place!r}{did_you_mean(place, fields)}")
         elif item["type"] == "missing":
             meaning = getattr(fields.get(place), "description", None)
             missing.append(f"{place!r}{f' ({meaning})' if meaning else ''}")
@@ -258,7 +258,7 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    """Return the dictionary that a display defines. Raises `UntrustedTemplate` if it unpacks a mapping."""
+    """Return the dictionary that a `{...}` expression defines. Raises `UntrustedTemplate` if it unpacks a mapping."""
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:
@@ -268,7 +268,7 @@ def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], s
 
 
 def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
-    """Return what `build` returns. Raises `TemplateError` if a key or an item is not hashable."""
+    """Return the result of `build`. Raises `TemplateError` if a key or an item is not hashable."""
     try:
         return build()
     except TypeError as error:

@@ -1,8 +1,8 @@
 """Opening of types: the removal of constraints that are not shown to a judge, so that any value can be compared.
 
-A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, a literal
-in a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it. If a judge
-does not see these constraints, they must not apply to its value: otherwise a wrong value would be refused, and would
+A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, a literal in
+a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it. If a judge
+does not see these constraints, they must not apply to its value: otherwise, a wrong value would be rejected, and would
 not count as a wrong answer.
 """
 
@@ -57,7 +57,7 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
 
 
 def is_one_option(values: Iterable[object]) -> bool:
-    """Return whether `values`, apart from None, are a single option: they are equal as texts."""
+    """Return whether `values`, apart from None, are a single option, that is, are equal as strings."""
     return len({str(value) for value in values if value is not None}) == 1
 
 
@@ -76,8 +76,8 @@ def create_class(
 class Opener:
     """A converter of types to opened types, which lack the constraints that are not shown to a judge.
 
-    Types without such constraints are returned unchanged, and so are types that contain themselves, and types from
-    other libraries.
+    Types without such constraints, types that contain themselves, and types from other libraries are returned
+    unchanged.
     """
 
     def __init__(self) -> None:
@@ -95,8 +95,8 @@ class Opener:
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
         """Return the opened type for an annotation.
 
-        If `shown`, the author shows its constraints, and only the models in it are opened. `is_option` means that the
-        annotation is one of several types in a union, whose literals are opened together.
+        If `shown` is true, the author shows its constraints, and only the models in it are opened. `is_option` means
+        that the annotation is one of several types in a union, whose literals are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -149,7 +149,7 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Return the opened type for a union, unchanged if opening changes none of its types."""
+        """Return the opened type for a union, or the union itself if opening changes none of its types."""
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
         opens_all = several and not shown and not is_option and is_one_option(_options(annotation))
@@ -165,7 +165,7 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the opened type for an alias made by a `type` statement, which has its own definition in a schema."""
+        """Return the opened type for an alias made by a `type` statement, or the alias if opening changes nothing."""
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -174,7 +174,7 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Return a subclass in which the types of all fields but `tags` are opened; the model itself if none changes.
+        """Return a subclass in which the types of all fields except `tags` are opened, or the model if none changes.
 
         A model that contains itself is not opened.
         """
@@ -196,7 +196,7 @@ class Opener:
 
 
 def _or_any(annotation: Any) -> Any:
-    """Return a type that accepts `annotation` and any other value of the same type as its only option."""
+    """Return a type that accepts `annotation` and any other value of the type of its only option."""
     parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
@@ -244,14 +244,14 @@ def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without_pattern(constraint: Any) -> Any:
-    """Return a constraint without its pattern, and unchanged if it has none."""
+    """Return a constraint without its pattern, or the constraint itself if it has none."""
     if not getattr(constraint, "pattern", None):
         return constraint
     return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
 
 
 def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
-    """Return whether the bounds in the metadata leave a number at most one value."""
+    """Return whether the bounds in the metadata leave at most one value for a number."""
     bounds = {_BOUNDS[type(item)]: getattr(item, _BOUNDS[type(item)]) for item in metadata if type(item) in _BOUNDS}
     parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)

@@ -14,10 +14,10 @@ from karenina_template.templates.field import VERIFICATION
 from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
-"""Names, or last words of names, of fields that come first, because judges that reason first decide better."""
+"""Names, or last words of names, of fields that come first because judges that reason first decide better."""
 
 _DECIMAL: Final = "^(?!^[-+.]*$)"
-"""The start of the pattern that pydantic itself adds for Decimal; no author wrote it."""
+"""The start of the pattern that pydantic itself adds for Decimal, as opposed to an author's pattern."""
 
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -36,17 +36,19 @@ _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
 Unshown = Mapping[str, tuple[str, ...]]
-"""Descriptions of the constraints that are not shown to a judge, by field."""
+"""Descriptions of the constraints that are not shown to a judge, keyed by field."""
 
 
 class _NoWarnings(GenerateJsonSchema):
+    """A schema generator that emits no warnings."""
+
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
     """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
 
-    The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples and
+    The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples or
     docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
     come first. Unused definitions are dropped. Values for these keywords and descriptions are kept if a Python class
     sets them with `json_schema_extra`, `model_config` or `WithJsonSchema`.
@@ -96,7 +98,7 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of this type, and the constraints that are left out of it.
+    """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
 
     The type must contain no models or enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
     does not support.
@@ -216,7 +218,7 @@ class _Cleaning:
 
 
 def _of_kind(options: Iterable[object], keywords: Json) -> Json:
-    """Return a part that accepts all values of the same types as `options`, with these `keywords`."""
+    """Return a schema part that accepts all values of the same types as `options`, with these `keywords`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
         rest = {key: value for key, value in keywords.items() if key != "type"}
@@ -256,7 +258,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
-    """Return the part with null as an additional option, and unchanged if null is allowed already."""
+    """Return the part with null as an additional option, or unchanged if it allows null already."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -265,7 +267,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
-    """Return whether a part allows null; one without constraints does."""
+    """Return whether a part allows null; a part without constraints does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True

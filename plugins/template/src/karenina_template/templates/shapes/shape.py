@@ -1,6 +1,6 @@
 """`Shape`: the class that templates share if they differ only in their truths, and values that are derived from it.
 
-Building a pydantic class takes longer than all other steps for a question, so it is done once for each shape.
+Building a pydantic class takes longer than all other steps for a question, so it is done only once for each shape.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
 class Shape:
     """The common part of templates with the same class.
 
-    `answer_class` has no truths, and each of its fields may be None. `judge_fields` are the fields that a judge fills,
-    in the schema's order; `schema_json` is the judge's schema as text. For declared templates, the descriptions of the
-    answer's own fields belong to each template: they are empty in the schema, and missing in the class. `unshown` are
-    the constraints that are neither in the schema nor in the class, because they can give a truth away.
+    `answer_class` has no truths, and each of its fields may be None. `judge_fields` contains the fields that a judge
+    fills, in the schema's order; `schema_json` is the judge's schema in JSON. For declared templates, the descriptions
+    of the answer's own fields belong to each template: they are left out of the schema and of the class. `unshown`
+    contains the constraints that are neither in the schema nor in the class, because they can give a truth away.
     """
 
     answer_class: type[BaseAnswer]
@@ -67,7 +67,7 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template, which templates with equal keys share.
+    """Return the shape of a declared template. Templates with equal keys share it.
 
     Raises `TemplateError` if its class or schema cannot be built.
     """
@@ -146,7 +146,7 @@ def _build(declaration: Declaration) -> Shape:
 
 
 def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
-    """Return `unshown`, with changed fields whose constraints JSON Schema cannot express, such as bounds of dates."""
+    """Return `unshown` with the changed fields whose constraints JSON Schema lacks, such as bounds of dates."""
     others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
     return {**unshown, **others} if others else unshown
 
@@ -161,13 +161,13 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field; None if it has constraints or uses classes of its source."""
+    """Return the adapter and schema for a field, or None if it has constraints or uses classes of its source."""
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation; None if JSON Schema does not support it."""
+    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -216,7 +216,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Return the declared enumeration. Raises `TemplateError` if Python refuses it."""
+    """Return the declared enumeration. Raises `TemplateError` if Python rejects it."""
     members = list(declared.members)
     try:
         match declared.base:
@@ -268,7 +268,7 @@ def _no_class(name: str) -> Any:
 
 
 def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
-    """Return the type of an annotation, with `class_of` for the names of the source's classes."""
+    """Return the type of an annotation; `class_of` returns the class for a name in the source."""
     if annotation.kind in _SIMPLE:
         return _SIMPLE[annotation.kind]
     if annotation.kind == "class":

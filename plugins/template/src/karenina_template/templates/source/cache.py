@@ -1,15 +1,15 @@
 """A cache of how sources were parsed, for sources that differ only in some literals.
 
-Most templates in a benchmark are the same text with different truths and descriptions, and parsing a source takes
+Most templates in a benchmark are the same source with different truths and descriptions, and parsing a source takes
 longer than all other steps. A `ParsedPattern` records which literal is the truth, the description or a parameter of
 which field, so that a template can be created from the literals alone. Each template's rules are still checked, and its
 truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
 
 Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
 
-Sources are split into their literals and the rest without parsing them as Python. This is safe because Python's grammar
-does not depend on the values of literals: sources with the same rest have the same syntax tree, except for the values
-of constants.
+Sources are split into their literals and the remaining code without parsing them as Python. This is safe because
+Python's grammar does not depend on the values of literals: sources with the same remaining code have the same syntax
+tree, except for the values of constants.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ _LONGEST: Final = 50_000
 
 @dataclass(slots=True)
 class LiteralSplit:
-    """A source, split into its literals and comments, and the `rest`, which marks the place and kind of each of them.
+    """Source code split into its `literals` (including comments) and the `rest`.
 
-    A string's prefix `r` or `u` belongs to the rest.
+    The `rest` is the remaining code, with a mark in place of each literal or comment that shows its kind. A string's
+    prefix `r` or `u` belongs to the rest.
     """
 
     rest: str
@@ -69,7 +70,10 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return the split of `source`; None if it is too long, or may contain literals such as f-strings and bytes."""
+    """Return `source`, split into its literals and the rest.
+
+    Return None if it is too long, or may contain literals such as f-strings and bytes.
+    """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
     parts = _PIECE.split(source)
@@ -82,7 +86,7 @@ def split_literals(source: str) -> LiteralSplit | None:
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with a lone `r` or `u`."""
+    """Return whether the text before `end` ends with `r` or `u` as a string prefix, not as the end of a longer name."""
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
@@ -92,7 +96,7 @@ def literal_spans(source: str) -> list[tuple[int, int]]:
 
 
 def prefix_before(source: str, start: int) -> str:
-    """Return the prefix (`r` or `u`) of the literal that starts at `start`; empty if it has none."""
+    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string if it has none."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
@@ -119,7 +123,7 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
     except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(f"{literal!r:.200} is not a literal") from error
     if type(value) not in (str, int, float):
-        raise ValueError(f"{literal!r:.200} is neither a text nor a number")
+        raise ValueError(f"{literal!r:.200} is neither a string nor a number")
     trouble = find_problem(value)
     if trouble is not None:
         raise ValueError(f"{trouble.what}; {trouble.cure}")
@@ -142,9 +146,10 @@ _SIZE: Final = 256
 _lock: Final = RLock()
 _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
-"""The indexes of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
+"""The indexes of the literals that must be the same, keyed by the rest of the source; None if no pattern is possible.
+"""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were parsed: a pattern is created only from the second source of its kind."""
+"""Hashes of sources that were parsed. A pattern is created only when a second source of the same kind is parsed."""
 
 Values = Sequence[Any]
 
@@ -154,7 +159,7 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template that `source`, with this `split`, defines; None if no pattern in the cache applies."""
+    """Return the template that `source`, split into `split`, defines, or None if no pattern in the cache applies."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -198,7 +203,7 @@ def _is_new(mark: int) -> bool:
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Store a value as the newest of the cache, and drop the oldest if the cache is full."""
+    """Store a value as the newest in the cache, and drop the oldest if the cache is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:
@@ -224,7 +229,7 @@ class _Argument:
         self.place = self.constants[0][1][0] if whole else None
 
     def value(self, values: Values) -> object:
-        """Return the argument's value if the source's literals have these values."""
+        """Return the argument's value, given the values of the source's literals."""
         current = [_join_constant(places, values) for _, places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
@@ -343,7 +348,7 @@ def _make_pattern(
 
 
 def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
-    """Yield docstrings and other statements that consist of one string or number, which have no effect."""
+    """Yield docstrings and other statements that consist of a single string or number and have no effect."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             yield from _bare_constants(statement)

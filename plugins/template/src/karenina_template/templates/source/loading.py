@@ -43,8 +43,8 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
     rebuilt from its syntax tree and never executed. Any other source is code, which is executed only if `trust` covers
     it. `name` is the template's name in error messages.
 
-    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs, and `TemplateError`, with the line
-    if known, if the source is not a valid template for any other reason.
+    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs. Raises `TemplateError`, with the
+    line if known, if the source is not a valid template for any other reason.
     """
     split = split_literals(source)
     template = find_template(split, source) if split is not None else None
@@ -54,9 +54,9 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template as `load_template` does, but without reading the source cache.
+    """Load a template as `load_template` does, but without looking it up in the source cache.
 
-    If `split`, the source's split, is given, the parsed source is added to the cache.
+    If `split`, the result of `split_literals`, is given, the parsed source is added to the cache.
     """
     try:
         tree = parse_source(source)
@@ -77,7 +77,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
-    """Return the template of a declaration without executing its source. Raises `TemplateError` with the line."""
+    """Return the template of a declaration without executing its source. Raises `TemplateError`, with the line."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -108,7 +108,7 @@ def _run_trusted(tree: ast.Module, source: str) -> Template:
 
 
 def _make_namespace() -> dict[str, object]:
-    """Return the names that a source may use without importing them, with their values."""
+    """Return the values of the names that a source may use without importing them, keyed by name."""
     return {
         **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
@@ -179,7 +179,7 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
-    """Return the class `Answer` that a module itself defines. Raises `TemplateError` if there is none."""
+    """Return the class `Answer` that is defined in the module itself. Raises `TemplateError` if there is none."""
     classes = {
         name: value
         for name, value in vars(module).items()
@@ -191,7 +191,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
-    """Return the innermost line in the file of an error's traceback, or None if there is none."""
+    """Return the innermost line of `filename` in an error's traceback, or None if the file is not in it."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -202,9 +202,9 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return the errors in a source, sorted by line. `first` is the error that loading the source raised.
+    """Return all errors in a source, sorted by line. `first` is the error that loading the source raised.
 
-    To find the others, each field is loaded without the other fields. Nothing is executed.
+    To find the other errors, each field is loaded without the other fields. Nothing is executed.
     """
     try:
         tree = ast.parse(source)
@@ -249,8 +249,8 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
     """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
 
-    The latter is the case if the file defines several classes with this name, or the class uses names from outside.
-    Imports of third-party primitives are added.
+    It would not if the file defines several classes with this name, or the class uses names from outside. Imports of
+    third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -272,7 +272,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
 
 
 def _rename_to_answer(source: str, name: str) -> str | None:
-    """Return the source with the class `name` renamed to `Answer`; None if the class refers to itself by name."""
+    """Return the source with the class `name` renamed to `Answer`, or None if the class refers to itself by name."""
     if name == "Answer":
         return source
     try:
@@ -303,12 +303,12 @@ def _import_primitives(source: str, module: str) -> str:
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:
-    """Return whether a template has the same schema for the judge as the shape."""
+    """Return whether the template's schema for the judge is the same as the shape's."""
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
-    """Return whether all methods of a class are on these lines, so that none was added from elsewhere."""
+    """Return whether all methods of a class start on these lines, so that none was added from elsewhere."""
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in methods)

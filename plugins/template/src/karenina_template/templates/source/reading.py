@@ -1,4 +1,4 @@
-"""A reader of template sources, which reads declarations without executing them and refuses anything else as code."""
+"""A reader of template sources, which reads declarations without executing them and rejects anything else as code."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
     """Record the names that a statement imports, and check a class that it defines.
 
-    Raises `UntrustedTemplate` for anything else but a docstring, and for imports of unknown names.
+    Raises `UntrustedTemplate` for imports of unknown names, and for any other statement except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -164,7 +164,7 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
     """Return the base of a class, or the two bases of a mixed enumeration.
 
-    Raises `UntrustedTemplate` for other bases, for several, and for none.
+    Raises `UntrustedTemplate` if the class has no base, several bases, or a base that templates cannot have.
     """
     names: list[str] = []
     for base in node.bases:
@@ -223,7 +223,7 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return a class's declaration, with the fields and strategy that it inherits.
+    """Return a class's declaration, including the fields and strategy that it inherits.
 
     Raises `TemplateError` for invalid declarations, and `UntrustedTemplate` for code.
     """
@@ -263,6 +263,8 @@ def _read_model(
 
 
 class _Strategy:
+    """The tree of a strategy, and the line on which it is declared."""
+
     def __init__(self, tree: object, line: int) -> None:
         self.tree: Any = tree
         self.line = line
@@ -331,7 +333,7 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField` by name: its own, those of pydantic's `Field`, and those of plugins.
+    """Return the arguments of a `VerifiedField`, keyed by name: its own, those of `Field`, and plugin options.
 
     Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -342,7 +344,7 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
     others, options = dict[str, ast.expr](), dict[str, ast.expr]()
     for key, argument in named.items():
         if key in own:
-            raise TemplateError(f"VerifiedField gets the argument {key!r} twice", line=node.lineno)
+            raise TemplateError(f"VerifiedField was passed the argument {key!r} twice", line=node.lineno)
         (own if key in VERIFIED else options if is_option(key) else others)[key] = argument
     return own, others, options
 
@@ -350,7 +352,7 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints and the default that the parameters `named` of pydantic's `Field` set.
+    """Return the constraints and the default that `named`, the parameters of pydantic's `Field`, set.
 
     Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for one that may contain code.
     """
@@ -395,9 +397,9 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 
 def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
-    """Return a parameter's text, or None if it is empty or None. Raises `TemplateError` if it is not text."""
+    """Return a parameter's value, or None if it is empty or None. Raises `TemplateError` if it is not a string."""
     if value is not None and not isinstance(value, str):
-        raise TemplateError(f"{parameter} must be text, not {value!r:.200}", line=node.lineno)
+        raise TemplateError(f"{parameter} must be a string, not {value!r:.200}", line=node.lineno)
     return value or None
 
 
@@ -429,10 +431,10 @@ def _check_nested_models(
     scope: Scope,
     done: set[str],
 ) -> None:
-    """Check a model and those nested in it; `above` are the models that contain it, and `done` those already checked.
+    """Check a model and the models nested in it.
 
-    Raises `TemplateError` for a `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains
-    itself.
+    `above` contains the models that contain it, and `done` those already checked. Raises `TemplateError` for a
+    `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
     """
     for item in model.fields.values():
         if above and item.rule is not None:
