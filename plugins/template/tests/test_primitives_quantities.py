@@ -89,7 +89,7 @@ UNCLEAR = {
     "a limit": [("more than 5", "6")],
     "two numbers": [("1.234", "1,234")],
     "cannot be read": [("1990s", "1990")],
-    "is the share": [("0.05", "5 %")],
+    "as a fraction": [("0.05", "5 %")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
     "negative because of its words": [("a loss of $5 million", "-$5M")],
     "not calculated": [("three and a half", "3"), ("3 and a half", "3"), ("half", "0.5"), ("two thirds", "2")],
