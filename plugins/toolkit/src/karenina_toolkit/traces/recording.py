@@ -178,7 +178,7 @@ def parse_conversation(text: str) -> list[Message] | None:
 def _require_list(value: object) -> Sequence[object]:
     """Return `value` if it is a list. Raises `TraceFormatError` otherwise."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise TraceFormatError(f"a recording is a list of messages, not {type(value).__name__}")
+        raise TraceFormatError(f"the recording is {type(value).__name__}, not a list of messages")
     return value
 
 
