@@ -106,7 +106,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
         return SINGLE
     if len(fitting) > 1:
         raise TraceFormatError(
-            f"the recording has both {fitting[0].keys} and {fitting[1].keys}: give one of them, or a request and "
+            f"the recording has both {fitting[0].keys} and {fitting[1].keys}; give one of them, or a request and "
             "its response as `exchanges`"
         )
     return fitting[0] if fitting else None
