@@ -96,7 +96,7 @@ class RequirementsHook(MetadataHookInterface):
         if not (root / CORE).is_dir():
             if "dependencies" not in metadata:
                 raise ValueError(
-                    f"{root} has neither the members' folders nor a PKG-INFO: build karenina from a whole checkout "
+                    f"{root} has neither the members' folders nor a PKG-INFO; build karenina from a whole checkout "
                     "or from its source distribution"
                 )
             metadata.setdefault("optional-dependencies", {})

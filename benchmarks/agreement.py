@@ -166,7 +166,7 @@ def main() -> None:
     arguments = parser.parse_args()
     file = arguments.data / FILES[arguments.set]
     if not file.is_file():
-        raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
+        raise SystemExit(f"{file} does not exist; give the folder of the recorded data with --data")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     rows = sample(rows, arguments.rows)
     extracted = arguments.set == "nq301"

@@ -46,7 +46,7 @@ Verdicts = dict[str, bool | None]
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the rows of a file of recorded data. Raises `SystemExit` if it does not exist."""
     if not file.is_file():
-        raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
+        raise SystemExit(f"{file} does not exist; give the folder of the recorded data with --data")
     return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
 
 

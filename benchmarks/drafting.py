@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     arguments = parser.parse_args()
     if not (arguments.data / "evouna.jsonl").is_file():
-        raise SystemExit(f"{arguments.data} does not contain recorded data: give its folder with --data")
+        raise SystemExit(f"{arguments.data} does not contain recorded data; give its folder with --data")
     pairs = draw_pairs(arguments.data, arguments.pairs)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or Path(temporary)

@@ -166,7 +166,7 @@ def main() -> None:
     chosen = parser.parse_args()
     texts = responses(chosen.data)
     if not texts:
-        raise SystemExit(f"{chosen.data} does not contain recorded responses: give their folder with --data")
+        raise SystemExit(f"{chosen.data} does not contain recorded responses; give their folder with --data")
     timed([*texts], random.Random(SEED), chosen.rounds)
     table = confusion(texts[: chosen.rows], random.Random(SEED))
     heads = (*FOUND, *MISSED)

@@ -286,7 +286,7 @@ async def main() -> None:
         for task in TASKS[arguments.set]:
             file = arguments.data / task.file
             if not file.is_file():
-                raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
+                raise SystemExit(f"{file} does not exist; give the folder of the recorded data with --data")
             rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
             await measure(judge, task, rows, arguments.rows)
     finally:

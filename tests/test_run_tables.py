@@ -75,7 +75,7 @@ def test_columns_that_are_not_there_end_with_the_cure(site: Environment) -> None
     assert site.karenina("plan", file, "--columns", "question=What,answer=Gold").returncode == 0
     assert site.karenina("plan", file, "--columns", "What").returncode == 2
     twice = site.karenina("plan", file, "--columns", "question=What,answer=Gold", "--columns", "answer=What")
-    assert (twice.returncode, "--columns answer is given twice: keep one" in twice.stderr) == (2, True)
+    assert (twice.returncode, "--columns answer is given twice; keep one" in twice.stderr) == (2, True)
 
 
 def test_a_table_without_answers_ends_before_any_call(site: Environment) -> None:

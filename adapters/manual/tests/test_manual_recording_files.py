@@ -36,7 +36,7 @@ FIRST = '{"id": "a", "response": "x"}\n'
         (
             "a.jsonl",
             '{"id": "a", "response": 5}',
-            "line 1: the recording is neither text nor a list of messages: a recording is a list of messages, not int",
+            "line 1: the recording is neither text nor a list of messages: the recording is int",
         ),
         ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         (None, "model 'm': manual_traces is missing"),
         ({}, "manual_traces of model 'm' has no recording"),
-        ({"a": 5}, r"manual_traces\['a'\]: the recording is neither text nor a list of messages: a recording is a list of messages, not int"),
+        ({"a": 5}, r"manual_traces\['a'\]: the recording is neither text nor a list of messages: the recording is int"),
         ({"a": {"replicates": []}}, "replicates must be a list"),
     ],
 )

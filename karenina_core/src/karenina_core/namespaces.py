@@ -56,7 +56,7 @@ def check_name(kind: str, name: str, owner: object) -> None:
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
-            f"the {kind} {name!r} must begin with its package, so that files show which plugin to install: "
+            f"the {kind} {name!r} must begin with its package, so that files show which plugin to install; "
             f"write {prefix + name.rpartition('.')[2]!r}"
         )
 
@@ -66,7 +66,7 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
         raise ValueError(
-            f"{model.__name__} is in {package}, but the plugin's names begin with {mine}: define it in that package"
+            f"{model.__name__} is in {package}, but the plugin's names begin with {mine}; define it in that package"
         )
 
 
@@ -82,7 +82,7 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
             {f"{name}.{inner}": item for inner, item in value.items()}.items() if is_table else [(name, value)]
         ):
             if key in flat or (is_table and key in values):
-                raise ValueError(f"{key} is given twice: remove one of the two")
+                raise ValueError(f"{key} is given twice; remove one of the two")
             flat[key] = entry
     return flat
 

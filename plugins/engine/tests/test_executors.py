@@ -136,7 +136,7 @@ def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
 def test_a_budget_is_refused_if_the_executor_ignores_budgets() -> None:
     plugins = world(Lighthouse())
 
-    with pytest.raises(ConfigError, match="the executor 'lighthouse' does not support a budget: remove the budget, or"):
+    with pytest.raises(ConfigError, match="the executor 'lighthouse' does not support a budget; remove the budget, or"):
         run_of("lighthouse", plugins, **MONEY)
 
     run = run_of("lighthouse", world(Thrifty()), **MONEY)

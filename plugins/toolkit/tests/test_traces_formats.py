@@ -105,9 +105,9 @@ def test_errors_of_server_side_tools_are_marked() -> None:
 @pytest.mark.parametrize(
     ("recording", "problem"),
     [
-        ("text", "a recording is a list of messages, not str"),
+        ("text", "the recording is str, not a list of messages"),
         ({"response": "x"}, "without 'messages'"),
-        ({"messages": "x"}, "a recording is a list of messages, not str"),
+        ({"messages": "x"}, "the recording is str, not a list of messages"),
         ([{"content": "x"}], "entry 1 is not a message"),
         ([OPENAI[0], "x"], "entry 2 is not a message"),
         ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),

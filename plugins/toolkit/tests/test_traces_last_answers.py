@@ -28,7 +28,7 @@ def test_thoughts_on_a_channel_are_reasoning() -> None:
 def test_a_list_that_begins_with_the_newest_message_is_refused(times: tuple[Any, ...]) -> None:
     turns = [{"role": "assistant", "content": "Lima."}, ASKED, {"role": "assistant", "content": "Hello."}]
     newest_first = [{**turn, "created_at": time} for turn, time in zip(turns, times, strict=True)]
-    with pytest.raises(TraceFormatError, match="are sorted by created_at from newest to oldest: put the oldest"):
+    with pytest.raises(TraceFormatError, match="are sorted by created_at from newest to oldest; put the oldest"):
         convert_recording(newest_first)
     assert final_ai_message(newest_first[::-1]) == "Lima."
 

@@ -140,7 +140,7 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
         ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),
         ([{"role": "assistant", "content": 5}], "entry 1: the content is int"),
         ([5], "entry 1 is not a message"),
-        (5, "a recording is a list of messages, not int"),
+        (5, "the recording is int, not a list of messages"),
     ],
 )
 def test_an_invalid_item_is_named_with_its_entry(items: Any, problem: str) -> None:

@@ -128,7 +128,7 @@ class CoreSettings(BaseModel):
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
-                raise ValueError(f"two models have the id {id!r}, which must be unique: rename one of them")
+                raise ValueError(f"two models have the id {id!r}, which must be unique; rename one of them")
         return value
 
 

@@ -29,7 +29,7 @@ def _refuse_mask(value: Any) -> Any:
     """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
-            f"{masked} is a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is "
+            f"{masked} is a masked secret ({_MASK}) from a dump of a configuration; remove it, so that the key is "
             "taken from the environment, or write the secret itself"
         )
     return value

@@ -85,7 +85,7 @@ class VerificationContext:
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(
-                f"stage {self._planned.name} needs a judge, but there is none: set parsing_models (--judge on the "
+                f"stage {self._planned.name} needs a judge, but there is none; set parsing_models (--judge on the "
                 "command line)"
             )
         if model is None:
@@ -145,7 +145,7 @@ class VerificationContext:
         """
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
-                f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it: "
+                f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it; "
                 f"add it to {self._planned.name}.reads"
             )
         return self.config.setting(name) if self.config.has(name) else self._planned.other_settings[name]

@@ -173,7 +173,7 @@ class Stage:
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
         """Do the stage's work. Use `async def` if it waits; a plain `def` must take at most a few milliseconds."""
-        raise NotImplementedError(f"{type(self).__name__} has no execute(): define it")
+        raise NotImplementedError(f"{type(self).__name__} has no execute(); define it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class CheckStage(Stage):
 
         If this method raises `PortError` or `StructuredError`, the check is recorded as not performed.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no detect(): define it")
+        raise NotImplementedError(f"{type(self).__name__} has no detect(); define it")
 
     def triggers(self, detected: bool) -> bool:
         """Return whether the item fails. By default, it does if the check detected something."""
@@ -276,7 +276,7 @@ class AutoFailStage(Stage):
     @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
         """Return why the item fails; None if it does not."""
-        raise NotImplementedError(f"{type(self).__name__} has no reason(): define it")
+        raise NotImplementedError(f"{type(self).__name__} has no reason(); define it")
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the rule does not apply to this item; None if it does."""

@@ -62,7 +62,7 @@ def parse_columns(
             if not equals or not column.strip():
                 raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
             if name.strip() in columns:
-                raise typer.BadParameter(f"--columns {name.strip()} is given twice: keep one")
+                raise typer.BadParameter(f"--columns {name.strip()} is given twice; keep one")
             columns[name.strip()] = column.strip()
     reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
     columns |= {name: value for name, value in reading if value is not None}

@@ -100,7 +100,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the trait has no `type` among its fields {sorted(data)}: add one of {', '.join(_KINDS)}")
+        raise ValueError(f"the trait has no `type` among its fields {sorted(data)}; add one of {', '.join(_KINDS)}")
     kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
     return kind.model_validate(dict(data))
 
@@ -165,21 +165,21 @@ class ScaledTrait(RubricTrait):
         if (self.template_schema is not None) != (self.kind == "template"):
             raise ValueError('kind "template" requires `template_schema`, and no other kind accepts it')
         if self.kind == "template" and self.higher_is_better is not None:
-            raise ValueError("a trait of kind template has no direction: remove higher_is_better")
+            raise ValueError("a trait of kind template has no direction; remove higher_is_better")
         low, high = self.min_score, self.max_score
         if self.classes is not None:
             if len(self.classes) < 2:
                 raise ValueError("a literal trait needs at least two classes to choose between")
             own = (0, len(self.classes) - 1)
             if low not in (None, own[0]) or high not in (None, own[1]):
-                raise ValueError(f"the scores of these classes go from 0 to {own[1]}: remove min_score and max_score")
+                raise ValueError(f"the scores of these classes go from 0 to {own[1]}; remove min_score and max_score")
             low, high = own
         elif self.kind == "score":
             low, high = 1 if low is None else low, 5 if high is None else high
             if low >= high:
                 raise ValueError(f"min_score ({low}) must be below max_score ({high})")
         elif low is not None or high is not None:
-            raise ValueError(f'min_score and max_score are only for kind "score", not "{self.kind}": remove them')
+            raise ValueError(f'min_score and max_score are only for kind "score", not "{self.kind}"; remove them')
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
         return self

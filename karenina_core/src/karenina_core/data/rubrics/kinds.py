@@ -65,7 +65,7 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
             raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(f"model_override.{keys[0]} is an API key: move it to the environment, e.g. OPENAI_API_KEY")
+            raise ValueError(f"model_override.{keys[0]} is an API key; move it to the environment, e.g. OPENAI_API_KEY")
         return self
 
 
@@ -252,7 +252,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
                 raise ValueError("full_matrix needs tn_instructions: what the answer should not contain")
             return self
         if self.tn_instructions:
-            raise ValueError("tp_only does not use tn_instructions: set evaluation_mode to full_matrix to use them")
+            raise ValueError("tp_only does not use tn_instructions; set evaluation_mode to full_matrix to use them")
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(

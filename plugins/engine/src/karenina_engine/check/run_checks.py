@@ -55,7 +55,7 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
     """Raise `ConfigError` if there is no question or answering model, or if the selection of plugins is unusable."""
     check_selection(plugins, config)
     if not questions:
-        raise ConfigError(["no question is selected: add questions to the benchmark, or select other ids"])
+        raise ConfigError(["no question is selected; add questions to the benchmark, or select other ids"])
     if not config.core.answering_models:
         cure = "add one, for example --answering openai:NAME, or use recorded answers with --recordings FILE"
         raise ConfigError([f"no answering model is configured: {cure}"])

@@ -104,7 +104,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
-                raise ConfigError([f"{name} is not stored, because it is a secret: set its environment variable"])
+                raise ConfigError([f"{name} is not stored, because it is a secret; set its environment variable"])
             values[name] = given[name]
     return values
 
@@ -177,7 +177,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
             raise ConfigError(
                 [
                     f"the model {stored['id']!r} in the configuration has changed since the run "
-                    f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to: give the "
+                    f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to; give the "
                     "whole `karenina run` command again"
                 ]
             )
@@ -187,7 +187,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
             raise ConfigError(
                 [
                     f"{name} of the model {stored['id']!r} is not stored, because it may contain a secret, and it is "
-                    "not in the configuration file: give the whole `karenina run` command again"
+                    "not in the configuration file; give the whole `karenina run` command again"
                 ]
             )
         del values[name]

@@ -313,7 +313,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     check_before_opening(path, writing=True)
     if not repairing and repaired_path(path).exists():
         raise JournalError(
-            f"a repair of the journal {path} was interrupted: complete it with `karenina journal repair "
+            f"a repair of the journal {path} was interrupted; complete it with `karenina journal repair "
             f"{quote(str(path))}`"
         )
     with journal_errors(path, "opened"):
@@ -325,7 +325,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
             pid = read_owner(path)
             owner = f"process {pid}" if pid is not None else "another process"
             raise JournalInUse(
-                f"{owner} is working on the journal {path}: wait until it has ended, or set --journal to another file",
+                f"{owner} is working on the journal {path}; wait until it has ended, or set --journal to another file",
                 pid,
             ) from None
     return lock
@@ -420,12 +420,12 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
         raise JournalError(
-            f"{path} is another program's database, not a journal: set --journal to another file (if it is a "
+            f"{path} is another program's database, not a journal; set --journal to another file (if it is a "
             f"damaged journal, `karenina journal repair {quote(str(path))}` keeps what can be read)"
         )
     if version > FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, but this version of Karenina reads only up to {FORMAT}: update "
+            f"the journal {path} has format {version}, but this version of Karenina reads only up to {FORMAT}; update "
             "Karenina (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
         )
     if version < FORMAT:

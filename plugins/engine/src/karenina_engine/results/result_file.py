@@ -127,11 +127,11 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         why = error.strerror or error
         raise ConfigError([f"the output {path} cannot be written: {why}; give another file (--output)"]) from error
     if stat.S_ISDIR(mode):
-        raise ConfigError([f"the output {path} is a folder: give a file in it"])
+        raise ConfigError([f"the output {path} is a folder; give a file in it"])
     if not stat.S_ISREG(mode):
         raise ConfigError(
             [
-                f"the output {path} is {_kind(mode)} and cannot be sorted at the end of a run: give a regular file "
+                f"the output {path} is {_kind(mode)} and cannot be sorted at the end of a run; give a regular file "
                 "(--json prints results)"
             ]
         )
@@ -142,7 +142,7 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
     line, end, _ = begins.partition(b"\n")
     if line and not begins.startswith(tuple(lines)) and (end or not is_header(line)):
-        raise ConfigError([f"the output {path} is not a result file and was not changed: give another file"])
+        raise ConfigError([f"the output {path} is not a result file and was not changed; give another file"])
 
 
 def prepare_output(

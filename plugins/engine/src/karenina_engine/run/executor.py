@@ -245,7 +245,7 @@ def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
                 raise ValueError(f"the function of trait {trait.name!r} {trait.unsaved}")
             if trait.given is not None and trait.source is not None and not trust.covers(trait.source):
                 raise ValueError(
-                    f"the function of trait {trait.name!r} is not trusted in other processes: move it to a module "
+                    f"the function of trait {trait.name!r} is not trusted in other processes; move it to a module "
                     'that they can import, or pass trust="all"'
                 )
     from karenina_template.question_template import standalone_source_of

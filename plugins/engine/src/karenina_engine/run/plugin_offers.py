@@ -95,7 +95,7 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
     if len(panels) > 1:
         names = " and ".join(distribution for distribution, _ in panels)
-        raise ConfigError([f"a run can have one panel of judges, but {names} offer one each: configure only one"])
+        raise ConfigError([f"a run can have one panel of judges, but {names} offer one each; configure only one"])
     return panels[0][1] if panels else None
 
 

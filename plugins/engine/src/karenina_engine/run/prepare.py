@@ -69,7 +69,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     from karenina_engine.journal.journal import Journal
 
     if request.replay and request.journal is None:
-        raise ConfigError(["a replay needs a journal in place of the models: give one (journal, --journal)"])
+        raise ConfigError(["a replay needs a journal in place of the models; give one (journal, --journal)"])
     session = prepare_run(request, offline=request.replay)
     benchmark, config = request.benchmark, request.config
     if not request.replay:
@@ -189,7 +189,7 @@ def make_session(
     warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not support a budget"
-        raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
+        raise ConfigError([f'{why}; remove the budget, or set executor = "{AsyncioExecutor.name}"'])
     return session
 
 

@@ -98,7 +98,7 @@ def max_file_bytes() -> int:
         return MAX_BYTES
     if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
         raise ConfigError(
-            [f"the environment variable {VARIABLE} is not a number of bytes: write {MAX_BYTES}, or unset it"]
+            [f"the environment variable {VARIABLE} is not a number of bytes; write {MAX_BYTES}, or unset it"]
         )
     return int(text)
 

@@ -30,7 +30,7 @@ def state_folder() -> Path:
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
         if not Path(own).is_absolute():
-            raise UserStateError(f"KARENINA_STATE_HOME is {own!r}: set an absolute path")
+            raise UserStateError(f"KARENINA_STATE_HOME is {own!r}; set an absolute path")
         return Path(own)
     shared = os.environ.get("XDG_STATE_HOME")
     if shared and Path(shared).is_absolute():
@@ -38,7 +38,7 @@ def state_folder() -> Path:
     try:
         return Path.home() / ".local" / "state" / "karenina"
     except RuntimeError as error:
-        raise UserStateError(f"there is no folder for the state of this user ({error}): set XDG_STATE_HOME") from error
+        raise UserStateError(f"there is no folder for the state of this user ({error}); set XDG_STATE_HOME") from error
 
 
 def make_own_folder(folder: Path) -> None:
@@ -55,13 +55,13 @@ def check_own_folder(folder: Path) -> None:
     """Raise `UserStateError` if others can put files into the folder, and `FileNotFoundError` if it does not exist."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise UserStateError(f"the state folder {folder} is not a folder: remove it")
+        raise UserStateError(f"the state folder {folder} is not a folder; remove it")
     if status.st_uid != os.geteuid():
-        raise UserStateError(f"the state folder {folder} belongs to another user: remove it, or set XDG_STATE_HOME")
+        raise UserStateError(f"the state folder {folder} belongs to another user; remove it, or set XDG_STATE_HOME")
     if status.st_mode & 0o022:
         mode = stat.S_IMODE(status.st_mode)
         raise UserStateError(
-            f"the state folder {folder} is writable by others (mode {mode:04o}): check its content, then "
+            f"the state folder {folder} is writable by others (mode {mode:04o}); check its content, then "
             "run `chmod 700` on it"
         )
 

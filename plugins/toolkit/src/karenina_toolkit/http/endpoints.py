@@ -158,7 +158,7 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
         source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key, variables)
         raise AdapterConfigError(
             f"model {model.id!r}: the API key in {source} contains a line break or another character that no key may "
-            "have: copy the key again"
+            "have; copy the key again"
         )
 
 

@@ -93,7 +93,7 @@ def find_package(name: str) -> InstalledPackage:
     for fits in ways:
         matching = [owner for owner, (_, points) in owners.items() if any(fits(owner, point) for point in points)]
         if len(matching) > 1:
-            raise PluginError(f"{name!r} is in several distributions: name one of {', '.join(sorted(matching))}")
+            raise PluginError(f"{name!r} is in several distributions; name one of {', '.join(sorted(matching))}")
         if matching:
             distribution, points = owners[matching[0]]
             return InstalledPackage(distribution, tuple(points))

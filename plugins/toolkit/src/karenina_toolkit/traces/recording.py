@@ -106,7 +106,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
         return SINGLE
     if len(fitting) > 1:
         raise TraceFormatError(
-            f"the recording has both {fitting[0].keys} and {fitting[1].keys}: give one of them, or a request and "
+            f"the recording has both {fitting[0].keys} and {fitting[1].keys}; give one of them, or a request and "
             "its response as `exchanges`"
         )
     return fitting[0] if fitting else None
@@ -178,7 +178,7 @@ def parse_conversation(text: str) -> list[Message] | None:
 def _require_list(value: object) -> Sequence[object]:
     """Return `value` if it is a list. Raises `TraceFormatError` otherwise."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise TraceFormatError(f"a recording is a list of messages, not {type(value).__name__}")
+        raise TraceFormatError(f"the recording is {type(value).__name__}, not a list of messages")
     return value
 
 

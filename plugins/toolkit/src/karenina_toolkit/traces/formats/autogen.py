@@ -114,7 +114,7 @@ class _Reader:
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
         if last.content.strip() == _TERMINATE:
-            raise TraceFormatError(f"the last message says only {_TERMINATE}, which ends a chat: leave it out")
+            raise TraceFormatError(f"the last message says only {_TERMINATE}, which ends a chat; leave it out")
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
@@ -227,7 +227,7 @@ def check_history(entries: Sequence[Entry]) -> None:
     last = entries[-1] if entries else {}
     if last.get("content") == _TERMINATE and isinstance(last.get("name"), str):
         raise TraceFormatError(
-            f"entry {len(entries)} says only {_TERMINATE}, which ends a chat of AutoGen: leave it out"
+            f"entry {len(entries)} says only {_TERMINATE}, which ends a chat of AutoGen; leave it out"
         )
 
 

@@ -65,7 +65,7 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
     """Return the text of an attachment. Raises `TraceFormatError` if it is missing."""
     text = attachments.get(name)
     if not isinstance(text, str):
-        raise TraceFormatError(f"the attachment {name} is missing: give the sample with its `attachments`")
+        raise TraceFormatError(f"the attachment {name} is missing; give the sample with its `attachments`")
     return text
 
 

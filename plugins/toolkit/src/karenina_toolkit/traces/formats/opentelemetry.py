@@ -167,7 +167,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
             comparable(message) for message in longest[: len(conversation)]
         ]:
             raise TraceFormatError(
-                "the spans contain several conversations: give the attributes of one span, or one conversation"
+                "the spans contain several conversations; give the attributes of one span, or one conversation"
             )
     return longest
 

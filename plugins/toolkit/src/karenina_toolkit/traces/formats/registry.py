@@ -149,7 +149,7 @@ def _check_order(entries: Sequence[Entry]) -> None:
         numbers = [time for time in times if isinstance(time, int | float)]
         texts = [time for time in times if isinstance(time, str)]
         if len(times) in (len(numbers), len(texts)) and _descends(numbers or texts):
-            raise TraceFormatError(f"the entries are sorted by {key} from newest to oldest: put the oldest one first")
+            raise TraceFormatError(f"the entries are sorted by {key} from newest to oldest; put the oldest one first")
 
 
 def _descends(times: Sequence[Any]) -> bool:
