@@ -187,7 +187,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
     assert problems["line 2"].startswith("the JSON is not valid")
     assert problems["line 4"].startswith("the row has no question (question)")
-    assert problems["line 5"] == "question: it is an object with the keys a, not text"
+    assert problems["line 5"] == "question: the value is an object with the keys a, not text"
     assert "half of a character" in problems["line 6"]
 
 
