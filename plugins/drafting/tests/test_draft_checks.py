@@ -67,7 +67,7 @@ def test_synonyms_are_accepted_as_a_judge_writes_them() -> None:
     [
         ("BCL2", GENE | {"description": "The gene, such as BCL2"}, "contains the truth"),
         ("BCL2", GENE | {"name": "bcl2"}, "the name 'bcl2' contains the truth 'BCL2'"),
-        ("BCL2", GENE | {"description": "The answer"}, "says nothing"),
+        ("BCL2", GENE | {"description": "The answer"}, "is not informative"),
         ("BCL2", GENE | {"description": "Whether the answer is correct"}, "asks for a verdict"),
         ("BAX", GENE, "the truth 'BCL2' of 'gene' is not in the answer 'BAX'"),
         ("BCL2", GENE | {"synonyms": ["1997"]}, "the draft accepts '1997', the answer to another question"),
