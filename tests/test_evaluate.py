@@ -130,7 +130,7 @@ def test_a_failing_judge_is_not_a_wrong_answer(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give template=, rubric= or both"),
+        ({}, "pass template=, rubric= or both"),
         ({"rubric": [DOI], "config": {"answering_models": []}}, "answering_models cannot be set here"),
         ({"rubric": [DOI], "judge": "scripted:j", "config": {"parsing_models": []}}, "both specify judges"),
         ({"rubric": [DOI], "judge": "gpt-5"}, "does not say which interface serves it: write interface:model_name"),

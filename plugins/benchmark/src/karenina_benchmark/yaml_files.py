@@ -28,8 +28,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
 _MAX_DIGITS = (4000, 3500)
-"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to a string.
-"""
+"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits."""
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400

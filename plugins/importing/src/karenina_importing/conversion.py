@@ -128,8 +128,7 @@ class _Converter:
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
     found: dict[str, tuple[Cell, Options]] = field(default_factory=dict)
-    """The right answers and options of questions whose templates depend on the kinds of all right answers, keyed by id.
-    """
+    """The right answers and options of questions whose templates depend on the kinds of all right answers, by id."""
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
     """The recorded replicates, keyed by question and model."""
     question_size: SizeLimit = field(default_factory=SizeLimit)

@@ -42,8 +42,7 @@ NAMES: Final = {
 AUTO: Final = "auto"
 """The answer type that detects the kinds of right answers, taking all of them together."""
 GRADED: Final = "graded"
-"""The answer type for sentences and similar answers: a trait lets a judge compare the response with the right answer.
-"""
+"""The answer type for sentences and similar answers: a trait lets a judge compare the response with them."""
 _NONE: Final = "none"
 ANSWER_TYPES: Final = (AUTO, "text", "number", "integer", "boolean", "date", "choice", GRADED)
 _VERSION: Final = 1

@@ -26,9 +26,7 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }
-"""The formats, keyed by their `--from` key, in the order in which they are tried: name, module and object, and
-suffixes.
-"""
+"""The formats, keyed by their `--from` key, in the order in which they are tried: name, object, and suffixes."""
 
 
 class plugin:  # noqa: N801 - the entry point's name

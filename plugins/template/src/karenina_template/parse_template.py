@@ -46,8 +46,7 @@ logger = logging.getLogger("karenina")
 PARSING: Final = PromptTask("parsing", EXTRACTION)
 
 NAMES: Final = ("rejected", "rejected_values", "rejected_by_response")
-"""Names for the list of rejected values, in order of preference. The first that is not a field of the template is used.
-"""
+"""Names for the list of rejected values. The first that is not a field of the template is used."""
 
 _LIST: Final = {
     "type": "array",

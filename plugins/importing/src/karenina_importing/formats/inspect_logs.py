@@ -90,7 +90,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
-    """Raise `BenchmarkFileError` if `count`, the number of samples in a log, is 0."""
+    """Raise `BenchmarkFileError` if a log has no samples; `count` is the number of samples."""
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None

@@ -84,8 +84,7 @@ _READ: Final = (
     "MASCULINE",
     "FEMININE",
 )
-"""Prefixes of the Unicode names of letters in known scripts. A text with letters in other scripts may contain a date.
-"""
+"""Prefixes of the Unicode names of letters in known scripts. Text with letters in other scripts may contain a date."""
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:

@@ -28,8 +28,7 @@ sometimes fails with "AST constructor recursion depth mismatch". Building a pyda
 """
 
 VERIFICATION: Final = "__verification__"
-"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. It is left out of all schemas.
-"""
+"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. All schemas omit it."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")

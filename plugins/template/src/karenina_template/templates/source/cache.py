@@ -146,8 +146,7 @@ _SIZE: Final = 256
 _lock: Final = RLock()
 _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
-"""The indexes of the literals that must be the same, keyed by the rest of the source; None if no pattern is possible.
-"""
+"""The indexes of the literals that must be the same, keyed by the rest of the source; None if there is no pattern."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
 """Hashes of sources that were parsed. A pattern is created only when a second source of the same kind is parsed."""
 
