@@ -16,7 +16,6 @@ from karenina_toolkit.agents.tool_loop import run_tool_loop
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import schema_name
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.formats.openai_chat import write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,9 +134,7 @@ class ClaudeParser:
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
         reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
-        content = reply.message.content
-        text = _arguments(reply) if mode == "tool" or not content.strip() else content
-        return json_reply(reply, text, mode)
+        return json_reply(reply, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -156,15 +153,6 @@ class ClaudeParser:
             tools=[{"name": name, "description": "Give the answer.", "input_schema": dict(schema)}],
             tool_choice={"type": "tool", "name": name},
         )
-
-
-def _arguments(reply: Turn) -> str:
-    """Return the tool's input as JSON; without a call, the text.
-
-    Several calls are joined, which makes the result invalid, so that the core rejects it.
-    """
-    written = [call.arguments for call in reply.message.tool_calls]
-    return "\n".join(map(write_arguments, written)) if written else reply.message.content
 
 
 class ClaudeAgent:

@@ -70,16 +70,6 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
     return replace(reply, wire=message_to_dict(said))
 
 
-def call_arguments(reply: Turn) -> str:
-    """Return the arguments of the model's tool call as JSON, or the text if there is no tool call.
-
-    The arguments of several calls are joined, which makes the result invalid JSON.
-    """
-    if not reply.message.tool_calls:
-        return reply.message.content
-    return "\n".join(write_arguments(call.arguments) for call in reply.message.tool_calls)
-
-
 def _to_langchain(message: Message) -> BaseMessage:
     """Return one message as LangChain's; calls with unreadable arguments are its invalid calls."""
     if message.role == "system":

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, messages_from_dict
 
 from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message, PortError, Turn
 from karenina_langchain.client import Client
-from karenina_langchain.conversion import call_arguments, to_langchain
+from karenina_langchain.conversion import to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
@@ -68,9 +68,7 @@ class LangchainParser:
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
-        content = reply.message.content
-        text = call_arguments(reply) if mode == "tool" or not content.strip() else content
-        return json_reply(reply, text, mode)
+        return json_reply(reply, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -160,11 +160,11 @@ class OpenAIParser:
         """Return a completion as the parser's reply. Raises `PortError` if it cannot be read."""
         try:
             reply = from_wire(data)
-            content = reply.message.content
-            text = _arguments(data, reply) if mode == "tool" or not content.strip() else content
+            needed = mode == "tool" or not reply.message.content.strip()
+            arguments = _arguments(data, reply) if needed else None
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        return json_reply(reply, text, mode)
+        return json_reply(reply, mode, arguments)
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:

@@ -14,7 +14,7 @@ from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_benchmark.template_declarations import make_template_source
 from karenina_cli.input.configuration import SPEC_HELP, read_configuration
-from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument, model_option, question_option
+from karenina_cli.input.options import ConfigOptions, benchmark_argument, model_option, question_option
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
@@ -30,6 +30,7 @@ from karenina_terminal.options import (
     Sheet,
     output_option,
     parse_columns,
+    with_option_groups,
 )
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
@@ -142,8 +143,10 @@ EPILOG: Final = (
 
 
 @app.command(epilog=EPILOG)
+@with_option_groups
 def draft(
     ctx: typer.Context,
+    *,
     file: Annotated[Path, benchmark_argument("Questions and their answers: a table, or a benchmark.")],
     model: Annotated[str | None, model_option("--model", "-m", f"The model that drafts: {SPEC_HELP}")] = None,
     output: Annotated[
@@ -167,8 +170,7 @@ def draft(
     rows: Rows = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     journal: JournalPath = None,
     as_json: JSONObject = False,
     quiet: NoProgress = False,
@@ -197,7 +199,7 @@ def draft(
         selection = select_questions(benchmark, question, limit)
         every = [benchmark.get(question_id) for question_id in benchmark.ids]
         items = make_benchmark(selection.wanted, every, from_response=from_response)
-        chosen = read_configuration(None, config, settings, judges=[model] if model is not None else None)
+        chosen = read_configuration(None, setup.config, setup.settings, judges=[model] if model is not None else None)
         used, unused = make_config(selection.wanted, chosen, tries)
         if unused:
             screen.note(f"These settings have no effect on drafts: {', '.join(unused)}.")
@@ -205,7 +207,7 @@ def draft(
             screen.note(f"{quantity(selection.with_template, 'question')} with a template: not drafted.")
         check_output(results)
         request = RunRequest(
-            items, used, output=results, journal=journal or default_journal(results), config_file=config
+            items, used, output=results, journal=journal or default_journal(results), config_file=setup.config
         )
         draft_results = list(run_for_results(screen, request, results, quiet=quiet))
         others = {item.id: [other.question_id for other in DraftBrief.of(item).others] for item in items}

@@ -13,7 +13,7 @@ import typer
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll, benchmark_argument
+from karenina_cli.input.options import ConfigOptions, Judges, TrustAll, benchmark_argument
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_terminal.options import (
@@ -130,8 +130,7 @@ def selftest(
     ] = None,
     table: TableOptions,
     judges: Judges = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.")] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many cases, evenly selected.")] = None,
@@ -169,7 +168,7 @@ def selftest(
 
         trust = resolve_trust("all" if trust_all else None)
         benchmark = _load(file, trust, table.parse())
-        chosen = read_configuration(benchmark, config, settings, judges=judges)
+        chosen = read_configuration(benchmark, setup.config, setup.settings, judges=judges)
         if benchmark is not None:
             _, chosen = require_trust(benchmark, chosen, trust)
         cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)
@@ -182,7 +181,7 @@ def selftest(
             trust=trust,
             output=output,
             journal=journal or default_journal(output),
-            config_file=config,
+            config_file=setup.config,
         )
         scores = score_judges(cases, run_for_results(screen, request, output, quiet=quiet))
         _store(scores, request, output, _name_cases(file, len(cases), every, own_only=own_only))

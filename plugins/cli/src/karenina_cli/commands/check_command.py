@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument
+from karenina_cli.input.options import ConfigOptions, benchmark_argument
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
@@ -31,8 +31,7 @@ def check(
     ctx: typer.Context,
     *,
     file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     tables: TableOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
@@ -50,10 +49,10 @@ def check(
     with screen.report_errors():
         from karenina_benchmark.checking import check_file
 
-        has_settings = config is not None or bool(settings)
+        has_settings = setup.config is not None or bool(setup.settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
-            return read_configuration(benchmark, config, settings)
+            return read_configuration(benchmark, setup.config, setup.settings)
 
         content, report = check_file(
             file,

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karenina_cli.input.configuration import SPEC_HELP, parse_models, read_configuration
-from karenina_cli.input.options import (
-    CIOptions,
-    ConfigFile,
-    Quiet,
-    ResultsJSON,
-    Settings,
-    benchmark_option,
-    model_option,
-)
+from karenina_cli.input.options import CIOptions, ConfigOptions, Quiet, ResultsJSON, benchmark_option, model_option
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal.options import (
     Encoding,
@@ -67,8 +59,7 @@ def judge(
     rows: Rows = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     output: Annotated[
         Path | None, output_option("The result file. Default: FILE's name with .results.jsonl, in this folder.")
     ] = None,
@@ -105,7 +96,7 @@ def judge(
             template=_read_template(template),
             rubric=_read_rubric(rubric, trust_all=trust_all),
             judge=parse_models([judge])[0] if judge is not None else None,
-            config=_read_settings(config, settings, screen),
+            config=_read_settings(setup, screen),
         )
         conditions.check(chosen)
         for file_of_others in (rubric, template):
@@ -119,7 +110,7 @@ def judge(
             trust="all" if trust_all else None,
             output=path,
             journal=journal or default_journal(path),
-            config_file=config,
+            config_file=setup.config,
         )
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
 
@@ -152,9 +143,9 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
     return rubric
 
 
-def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
+def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
     """Return the given settings without `answering_models`; if it was set, print a note that it has no effect."""
-    values = read_configuration(None, config, settings).given()
+    values = read_configuration(None, setup.config, setup.settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect: the outputs take the place of a model's answers.")
     return values

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
-from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument, question_option
+from karenina_cli.input.options import ConfigOptions, benchmark_argument, question_option
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
@@ -26,8 +26,7 @@ def plan(
     file: Annotated[
         Path | None, benchmark_argument("A benchmark. Default: a question without traits or metadata.")
     ] = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     tables: TableOptions,
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
@@ -35,7 +34,7 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, config, settings, question, tables.parse())
+        plans = _plans(file, setup, question, tables.parse())
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
@@ -48,11 +47,7 @@ def plan(
 
 
 def _plans(
-    file: Path | None,
-    config: Path | None,
-    settings: list[str] | None,
-    wanted: list[str] | None,
-    columns: dict[str, str] | None,
+    file: Path | None, setup: ConfigOptions, wanted: list[str] | None, columns: dict[str, str] | None
 ) -> list[tuple[Plan, list[str]]]:
     """Return the distinct plans, each with the ids of its questions.
 
@@ -66,7 +61,7 @@ def _plans(
     from karenina_engine.check.questions import select_questions
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
-    chosen = read_configuration(benchmark, config, settings)
+    chosen = read_configuration(benchmark, setup.config, setup.settings)
     if benchmark is None:
         if wanted:
             raise ConfigError(["--question selects from a benchmark: name its file"])

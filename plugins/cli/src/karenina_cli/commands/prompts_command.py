@@ -12,15 +12,7 @@ from rich.text import Text
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import (
-    Answering,
-    ConfigFile,
-    Judges,
-    Settings,
-    TrustAll,
-    benchmark_argument,
-    question_option,
-)
+from karenina_cli.input.options import Answering, ConfigOptions, Judges, TrustAll, benchmark_argument, question_option
 from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
@@ -60,8 +52,7 @@ def prompts(
     file: Annotated[
         Path | None, benchmark_argument("A benchmark. Without it, only the prompt tasks are listed.")
     ] = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     tables: TableOptions,
     answering: Answering = None,
     judge: Judges = None,
@@ -100,7 +91,7 @@ def prompts(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, columns=tables.parse()) if file is not None else None
-        chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
+        chosen = read_configuration(benchmark, setup.config, setup.settings, answering=answering, judges=judge)
         if benchmark is not None:
             chosen = check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)

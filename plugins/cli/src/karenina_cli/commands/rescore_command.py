@@ -14,7 +14,7 @@ from rich.text import Text
 
 from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import ConfigFile, JournalFile, Settings, benchmark_argument, model_option
+from karenina_cli.input.options import ConfigOptions, JournalFile, benchmark_argument, model_option
 from karenina_core.errors import ConfigError
 from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
@@ -37,8 +37,7 @@ def rescore(
     file: Annotated[
         Path | None, benchmark_argument("The benchmark as it is now. Default: the file of your run.", "[BENCHMARK]")
     ] = None,
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     tables: TableOptions,
     judge: Annotated[
         list[str] | None, model_option("--judge", "-j", f"With --ask: a judge, under its id: {SPEC_HELP}")
@@ -84,7 +83,7 @@ def rescore(
         chosen = make_rescore_request(
             find_journal(screen, journal),
             file,
-            config=config,
+            config=setup.config,
             judges=parse_models(judge) if judge else None,
             ask=ask,
             trust_all=trust_all,
@@ -94,7 +93,7 @@ def rescore(
         report = scored_again(
             chosen.journal,
             chosen.benchmark,
-            with_settings(chosen.config, settings),
+            with_settings(chosen.config, setup.settings),
             question_ids=chosen.ids,
             trust="all" if trust_all else None,
             output=target,

@@ -14,12 +14,11 @@ from karenina_cli.input.named_files import find_journal, load_checked, select_us
 from karenina_cli.input.options import (
     Answering,
     CIOptions,
-    ConfigFile,
+    ConfigOptions,
     JournalFile,
     Judges,
     Quiet,
     ResultsJSON,
-    Settings,
     TrustAll,
     benchmark_argument,
     question_option,
@@ -39,8 +38,7 @@ def run(
     ctx: typer.Context,
     *,
     file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
-    config: ConfigFile = None,
-    settings: Settings = None,
+    setup: ConfigOptions,
     answering: Answering = None,
     judge: Judges = None,
     recordings: Annotated[
@@ -135,8 +133,8 @@ def run(
         names = {"partial_recordings": "--partial"}
         chosen = read_configuration(
             benchmark,
-            config,
-            settings,
+            setup.config,
+            setup.settings,
             answering=answering,
             judges=judge,
             recordings=recordings,
@@ -174,7 +172,7 @@ def run(
             journal=None if no_journal else journal or default_journal(path),
             replay=replay,
             fresh=fresh,
-            config_file=config,
+            config_file=setup.config,
             skip_broken=skip_broken,
             columns=benchmark.columns,
         )

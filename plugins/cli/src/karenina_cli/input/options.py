@@ -105,6 +105,16 @@ Settings = Annotated[
         autocompletion=completion_values.settings,
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOptions:
+    """The options for the configuration, as one parameter of a command (see `with_option_groups`)."""
+
+    config: ConfigFile = None
+    settings: Settings = None
+
+
 Answering = Annotated[list[str] | None, model_option("--answering", "-a", f"A model under test: {SPEC_HELP}")]
 Judges = Annotated[list[str] | None, model_option("--judge", "-j", "A judge model, in the same form.")]
 TrustAll = Annotated[

@@ -27,8 +27,6 @@ from karenina_terminal.screen import ExitCode, Screen
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import Console
 
     from karenina_cli.running.ci_reports import CIReports, Conditions
@@ -305,9 +303,7 @@ class ProgressOutput:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

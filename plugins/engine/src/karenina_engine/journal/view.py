@@ -21,8 +21,6 @@ from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from karenina_core.data.result import VerificationResult
     from karenina_engine.cost.ledger import LedgerLine
     from karenina_engine.journal.rows import StoredRun
@@ -74,9 +72,7 @@ class JournalView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:

@@ -23,7 +23,6 @@ from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
-    from types import TracebackType
 
 
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
@@ -260,9 +259,7 @@ class ResultFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._flushing is not None:
             self._flushing.cancel()
         self._file.close()

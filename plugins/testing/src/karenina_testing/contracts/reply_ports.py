@@ -89,10 +89,8 @@ class LLMContract(CallContract):
         async def ask(port: LLMPort) -> LLMReply:
             return await receive("the server", "llm", lambda: self._ask(port))
 
-        outcomes = {name: self.come_to(odd, ask) for name, odd in self.odd_replies.items()}
-        assert {name: _describe_text(outcomes[name], odd) for name, odd in self.odd_replies.items()} == {
-            name: _expected_text(odd) for name, odd in self.odd_replies.items()
-        }
+        outcomes = {name: _describe_text(self.come_to(odd, ask), odd) for name, odd in self.odd_replies.items()}
+        assert outcomes == {name: _expected_text(odd) for name, odd in self.odd_replies.items()}
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
@@ -176,10 +174,8 @@ class ParserContract(CallContract):
         async def ask(port: ParserPort) -> ParserReply:
             return await receive("the server", "parser", lambda: self._fill(port))
 
-        outcomes = {name: self.come_to(odd, ask) for name, odd in self.odd_forms.items()}
-        assert {name: _describe_form(outcomes[name], odd) for name, odd in self.odd_forms.items()} == {
-            name: _expected_form(odd) for name, odd in self.odd_forms.items()
-        }
+        outcomes = {name: _describe_form(self.come_to(odd, ask), odd) for name, odd in self.odd_forms.items()}
+        assert outcomes == {name: _expected_form(odd) for name, odd in self.odd_forms.items()}
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from karenina_toolkit.replies.reply_bounds import (
     sanitize_turn,
 )
 from karenina_toolkit.structured.reply_parser import read_object
+from karenina_toolkit.traces.formats.openai_chat import write_arguments
 from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
@@ -52,8 +53,17 @@ def text_reply(reply: Turn) -> LLMReply:
     )
 
 
-def json_reply(reply: Turn, text: str, mode: StructuredMode) -> ParserReply:
-    """Return a reply as the reply of a parser port: `text` is the JSON that the model wrote, requested in `mode`."""
+def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
+    """Return a reply that was requested in `mode` as the reply of a parser port.
+
+    Its text is that of the model, or the arguments of its tool call in the mode "tool" and if there is no text. Those
+    of several calls are joined, which makes the result invalid JSON. `arguments` replaces them.
+    """
+    text = reply.message.content
+    if mode == "tool" or not text.strip():
+        calls = reply.message.tool_calls
+        written = "\n".join(write_arguments(call.arguments) for call in calls) if calls else text
+        text = written if arguments is None else arguments
     parser_reply = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
     parser_reply.reasoning, parser_reply.server_reason = reply.message.reasoning, reply.server_reason
     return parser_reply

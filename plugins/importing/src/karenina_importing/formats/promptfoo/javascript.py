@@ -12,12 +12,14 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karenina_importing.formats.promptfoo.javascript_patterns import SPACE, NotTranslated, escape, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+T = TypeVar("T")
 
 _LONGEST: Final = 5000
 _DEEPEST: Final = 30
@@ -266,16 +268,20 @@ class _Reader:
         self._need(")")
         return condition
 
+    def _look_up(self, values: Mapping[str, T]) -> T:
+        """Return the value of the constant that is read next. Raises `NotTranslated` if it has none in `values`."""
+        name = self._need(_NAME)[0]
+        if name not in values:
+            raise NotTranslated(self.code)
+        return values[name]
+
     def _read_output(self) -> _Output:
         """Return the output that is tested: `output` or a constant, with the methods that change it."""
         if self._take("String("):
             output = self._read_output()
             self._need(")")
         else:
-            name = self._need(_NAME)[0]
-            if name not in self.outputs:
-                raise NotTranslated(self.code)
-            output = self.outputs[name]
+            output = self._look_up(self.outputs)
         while True:
             if changed := self._take(_CASE):
                 output = replace(output, case=changed[1].lower())
@@ -362,10 +368,7 @@ class _Reader:
                 raise NotTranslated(self.code)
             text = value
         else:
-            name = self._need(_NAME)[0]
-            if name not in self.texts:
-                raise NotTranslated(self.code)
-            text = self.texts[name]
+            text = self._look_up(self.texts)
         while True:
             if changed := self._take(_CASE):
                 text = text.lower() if changed[1] == "Lower" else text.upper()
