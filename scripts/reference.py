@@ -9,6 +9,7 @@ from typing import Final
 
 import reference_commands
 import reference_files
+import reference_modules
 import reference_plugins
 from markdown_text import page, prose
 
@@ -29,6 +30,7 @@ def reference() -> dict[str, str]:
         "commands.md": reference_commands.commands(),
         "outcomes.md": reference_commands.outcomes(),
         "files.md": reference_files.files(),
+        "modules.md": reference_modules.modules(),
         **reference_files.schemas(),
     }
     pages |= {f"api/{name.replace('.', '-')}.md": _public_names(name) for name in _PUBLIC}

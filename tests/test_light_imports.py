@@ -137,7 +137,7 @@ def test_short_commands_do_not_look_for_garbage(line: str, folder: Path) -> None
     looks = (
         "import atexit, gc\nlooks = []\n"
         "atexit.register(lambda: print('FROZEN', len(looks), gc.get_freeze_count()))\n"
-        "import karenina_cli.startup\ngc.callbacks.append(lambda *_: looks.append(1))\n"
+        "import karenina_cli.garbage_collection\ngc.callbacks.append(lambda *_: looks.append(1))\n"
     )
     program = looks + short(*line.split(), folder=folder)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

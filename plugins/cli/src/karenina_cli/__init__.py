@@ -38,9 +38,9 @@ def _run() -> None:
     if ends:
         atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
-    from karenina_cli import shell_completion, startup, streams
+    from karenina_cli import garbage_collection, shell_completion, streams
 
-    startup.collect_rarely()
+    garbage_collection.collect_rarely()
     if shell_completion.is_completing():
         from karenina_cli.app import build_command
 

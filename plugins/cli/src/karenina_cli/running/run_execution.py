@@ -171,7 +171,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     If Ctrl-C ended the block, `totals` are those of the results in `path`. Exits if the journal or `path` cannot be
     written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
     """
-    from karenina_cli.startup import collect_as_usual
+    from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results

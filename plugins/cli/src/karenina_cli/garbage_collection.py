@@ -1,4 +1,4 @@
-"""Garbage collection, which short commands do without: it would be a third of their time."""
+"""Garbage collection, which would take a third of a short command's time."""
 
 from __future__ import annotations
 
