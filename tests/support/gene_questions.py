@@ -28,4 +28,4 @@ GENE = """
 class Answer(BaseAnswer):
     gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
 """
-"""The template of the first of them."""
+"""The template of an answer that names BCL2."""
