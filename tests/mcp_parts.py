@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import time
@@ -11,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from processes import is_running
 
 from karenina import Benchmark
 
@@ -86,18 +87,10 @@ class ServerProcesses:
     @property
     def left(self) -> list[int]:
         """Those that are still there."""
-        return [process for process in self.processes if _is_running(process)]
+        return [process for process in self.processes if is_running(process)]
 
     def wait(self, seconds: float = 60.0) -> None:
         """Until one was started."""
         end = time.monotonic() + seconds
         while not self.processes and time.monotonic() < end:
             time.sleep(0.02)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gene_questions import GENE
 
 from karenina import Benchmark
 from karenina_core import Outcome, VerificationConfig, VerificationResult, hookimpl
@@ -23,10 +24,6 @@ from karenina_core.stages.stage import registered_stages
 from karenina_testing import ScriptedModels
 
 RESPONSE = "The target of venetoclax is BCL2. Ask your doctor before you take it."
-GENE = """
-class Answer(BaseAnswer):
-    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
-"""
 RAISING = """
 class Answer(BaseAnswer):
     gene: str = Field(description="The gene")

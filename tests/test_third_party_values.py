@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 import pytest
 from command_runs import CommandResult, run_karenina
+from gene_questions import GENE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from offers import offering
@@ -28,10 +29,6 @@ from karenina_core.plugins import Plugins
 from karenina_rubric.evaluators import TraitScore
 from karenina_testing import ScriptedModels
 
-TEMPLATE: Final = """
-class Answer(BaseAnswer):
-    gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())
-"""
 QUESTIONS: Final = ("q1", "q2")
 TRAITS: Final = (RegexRubricTrait(name="named", pattern="BCL2"), LLMRubricTrait(name="clear", description="It is."))
 STANDARD: Final = standard_keys()
@@ -215,7 +212,7 @@ CONFIG: Final[Mapping[str, Any]] = {
 def benchmark() -> Benchmark:
     made = Benchmark.create(name="odd")
     for id in QUESTIONS:
-        made.add_question("Which gene?", "BCL2", TEMPLATE, question_id=id, rubric=TRAITS)
+        made.add_question("Which gene?", "BCL2", GENE, question_id=id, rubric=TRAITS)
     return made
 
 

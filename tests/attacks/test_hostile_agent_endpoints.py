@@ -32,7 +32,7 @@ SECRET = "SECRET-4711-OF-THE-USER"
 QUESTIONS = """karenina: 1
 name: registers
 questions:
-  - {id: one, question: What does the register say?, workspace_path: task,
+  - {id: one, question: "What does the register say?", workspace_path: task,
      answer: {word: {description: The word, ground_truth: QX1}}}
 """
 

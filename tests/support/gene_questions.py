@@ -24,3 +24,8 @@ questions:
     answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: TP53}}}
 """
 """The same questions, whose answers no judge reads."""
+GENE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
+"""
+"""The template of an answer that names BCL2."""

@@ -23,43 +23,43 @@ def check(traces: Any, **extra: str) -> None:
 
 FIRST = '{"id": "a", "response": "x"}\n'
 
-
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2, column 13: the JSON is incomplete"),
-        ("a.jsonl", FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
-        ("a.jsonl", FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
-        ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
-        ("a.jsonl", FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
-        ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
+WRONG: dict[str, list[tuple[str | bytes, str]]] = {
+    "a.jsonl": [
+        (FIRST + '{"id": "b", "resp', "a.jsonl, line 2, column 13: the JSON is incomplete"),
+        (FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
+        (FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
+        (FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
+        (FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
+        ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
+        ('{"id": "a", "response": 5}', "line 1: the recording is neither text nor a list of messages: the recording is int"),
+        ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
+        ('{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
+        ('{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
+        ('{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
         (
-            "a.jsonl",
-            '{"id": "a", "response": 5}',
-            "line 1: the recording is neither text nor a list of messages: the recording is int",
-        ),
-        ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
-        ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
-        ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
-        ("a.jsonl", '{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
-        (
-            "a.jsonl",
             '{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}',
             "line 2: the id 'a' has another .*: the answers are those of several models; judge each with an option of "
             """its own, --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' --answering '{.*'""",
         ),
-        ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: the response is NoneType"),
-        ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
-        ("a.jsonl", "\n", "has no recording"),
-        ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
-        ("a.json", '{"a": ', "a.json, line 1, column 7: the JSON is incomplete"),
-        ("a.json", '"x"', "must contain an object"),
-        ("a.json", '{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither text"),
-        ("a.json", '{"a": "x", "a": "y"}', "'a' occurs twice"),
-        ("a.json", '[{"id": "a", "response": "x"}, {}]', "entry 2: the question is missing"),
-        ("a.json", "[" * 100_000, "the JSON cannot be read"),
-        ("a.txt", "x", "must end in .json, .jsonl or .ndjson"),
+        ('{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: the response is NoneType"),
+        ('{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
+        ("\n", "has no recording"),
+        (FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
     ],
+    "a.json": [
+        ('{"a": ', "a.json, line 1, column 7: the JSON is incomplete"),
+        ('"x"', "must contain an object"),
+        ('{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither text"),
+        ('{"a": "x", "a": "y"}', "'a' occurs twice"),
+        ('[{"id": "a", "response": "x"}, {}]', "entry 2: the question is missing"),
+        ("[" * 100_000, "the JSON cannot be read"),
+    ],
+    "a.txt": [("x", "must end in .json, .jsonl or .ndjson")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"), [(name, *case) for name, cases in WRONG.items() for case in cases]
 )
 def test_a_broken_file_is_named_with_the_place(name: str, content: str | bytes, problem: str, tmp_path: Path) -> None:
     file = tmp_path / name

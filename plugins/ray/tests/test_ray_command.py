@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from conftest import FAKE_PLUGIN
+from processes import is_running
 from ray_runs import Server, benchmark, config, serving
 
 
@@ -43,14 +44,6 @@ def start_command(folder: Path, server: Server, *more: str) -> subprocess.Popen[
     )
 
 
-def is_alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def has_result(file: Path) -> bool:
     """Return whether a result file contains its header and a result."""
     return file.is_file() and file.read_bytes().count(b"\n") > 1
@@ -68,9 +61,9 @@ def test_ctrl_c_ends_workers_and_run_continues_without_ray(tmp_path: Path) -> No
         assert "karenina resume" in errors
         assert 0 < len(json.loads(out)["results"]) < 80
         end = time.monotonic() + 60
-        while is_alive(started.pid) and time.monotonic() < end:
+        while is_running(-started.pid) and time.monotonic() < end:
             time.sleep(0.02)
-        assert not is_alive(started.pid), "workers are still alive"
+        assert not is_running(-started.pid), "workers are still alive"
 
         out, errors = start_command(tmp_path, server, "--json").communicate(timeout=120)
 

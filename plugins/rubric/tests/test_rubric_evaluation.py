@@ -11,26 +11,18 @@ from rubric_runs import ANSWER, judge, judgement, score, scripted_replies
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, hookimpl
-from karenina_core.data.rubrics import (
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    RubricTrait,
-    trait_from_json,
-)
+from karenina_core.data import rubrics
 from karenina_core.models.ports import Message
 from karenina_rubric.evaluation import RubricEvaluation
 from karenina_rubric.evaluators import TraitScore
 from karenina_testing import ScriptedModels, run_stage
 
-DOI = RegexRubricTrait(name="doi", pattern="doi:")
-SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
-CLEAR = LLMRubricTrait(name="clear", description="A layman understands it.")
-FACTS = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("blocks apoptosis",))
-RUNS = AgenticRubricTrait(name="runs", description="The code runs.")
-UNKNOWN = trait_from_json({"type": "smell", "name": "sweet", "scale": 3})
+DOI = rubrics.RegexRubricTrait(name="doi", pattern="doi:")
+SAFE = rubrics.LLMRubricTrait(name="safe", description="It warns of side effects.")
+CLEAR = rubrics.LLMRubricTrait(name="clear", description="A layman understands it.")
+FACTS = rubrics.MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("blocks apoptosis",))
+RUNS = rubrics.AgenticRubricTrait(name="runs", description="The code runs.")
+UNKNOWN = rubrics.trait_from_json({"type": "smell", "name": "sweet", "scale": 3})
 
 
 class Evaluator:
@@ -44,10 +36,10 @@ class Evaluator:
     def karenina_trait_evaluators(self) -> list[Any]:
         return [self]
 
-    def claims(self, trait: RubricTrait, context: Any) -> bool:
+    def claims(self, trait: rubrics.RubricTrait, context: Any) -> bool:
         return bool(self._claims()) if self._claims else trait.name in self._names
 
-    async def evaluate(self, traits: Sequence[RubricTrait], text: str, context: Any) -> Sequence[TraitScore]:
+    async def evaluate(self, traits: Sequence[rubrics.RubricTrait], text: str, context: Any) -> Sequence[TraitScore]:
         return self._scores([trait.name for trait in traits])
 
 
@@ -60,7 +52,7 @@ def fails(*_: object) -> Any:
 
 def test_each_kind_lands_in_its_field() -> None:
     models = scripted_replies(judgement(True), {"reasoning": "r", "said": [1], "other_things_said": []})
-    here = CallableRubricTrait(name="short", function=f"{__name__}:is_short")
+    here = rubrics.CallableRubricTrait(name="short", function=f"{__name__}:is_short")
     found = score(SAFE, DOI, here, FACTS, models=models)
     expected = {
         "llm_trait_scores": {"safe": True},
@@ -207,8 +199,8 @@ def test_without_the_final_message_that_it_reads_it_skips(given: dict[Any, Any],
 
 # ---- dynamic traits
 
-RISKS = LLMRubricTrait(name="risks", summary="risks of a treatment", description="It weighs the risks.")
-DOSE = RegexRubricTrait(name="dose", pattern=r"\d+ mg", summary="a dose")
+RISKS = rubrics.LLMRubricTrait(name="risks", summary="risks of a treatment", description="It weighs the risks.")
+DOSE = rubrics.RegexRubricTrait(name="dose", pattern=r"\d+ mg", summary="a dose")
 
 
 def present(**found: bool | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from karenina_template.templates.primitives import (
 from karenina_template.templates.source.loading import template_of_class
 from karenina_toolkit.folding import fold
 
+INVISIBLE = (0xAD, 0x200B, 0x2060, 0xFEFF, 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 LOOK_ALIKE = [
     pytest.param("Ménière", "Me\u0301nie\u0300re", id="an accent beside its letter"),
     pytest.param("\u1e69", "s\u0307\u0323", id="two marks in another order"),
@@ -39,20 +40,7 @@ LOOK_ALIKE = [
         pytest.param("5 mg", f"5{chr(code)}mg", id=f"space U+{code:04X}")
         for code in (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
     ),
-    *(
-        pytest.param("warfarin", f"war{chr(code)}farin", id=f"invisible U+{code:04X}")
-        for code in (
-            0xAD,
-            0x200B,
-            0x2060,
-            0xFEFF,
-            0x61C,
-            0x200E,
-            0x200F,
-            *range(0x202A, 0x202F),
-            *range(0x2066, 0x206A),
-        )
-    ),
+    *(pytest.param("warfarin", f"war{chr(code)}farin", id=f"invisible U+{code:04X}") for code in INVISIBLE),
     *(pytest.param("Crohn's", f"Crohn{quote}s", id=f"quote U+{ord(quote):04X}") for quote in "\u2018\u2019\u02bc"),
     pytest.param('"Titan"', "\u201cTitan\u201d", id="English quotes"),
     pytest.param('"Titan"', "\u201eTitan\u201c", id="German quotes"),
