@@ -31,7 +31,10 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
         (FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
         (FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
         ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
-        ('{"id": "a", "response": 5}', "line 1: the recording is neither text nor a list of messages: the recording is int"),
+        (
+            '{"id": "a", "response": 5}',
+            "line 1: the recording is neither text nor a list of messages: the recording is int",
+        ),
         ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
         ('{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ('{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
