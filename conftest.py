@@ -6,13 +6,14 @@ import gc
 import os
 import tempfile
 
+import left_to_release
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "karenina",
     settings.get_profile("ci"),  # the same examples each time, and without a clock
-    max_examples=40,
+    max_examples=25,
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -22,14 +23,22 @@ _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the state folder, also for the commands that tests start."""
+    """Set the state folder, also for the commands that tests start; look for no garbage while tests are collected."""
+    gc.disable()
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to releases what `left_to_release` lists."""
+    left_to_release.leave_to_release(items)
+
+
 def pytest_collection_finish() -> None:
     """Leave the tests themselves, which stay until the end, out of every later search for garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
