@@ -19,6 +19,8 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
 
+settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
