@@ -7,23 +7,27 @@ import os
 import tempfile
 from pathlib import Path
 
+import left_to_release
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "karenina",
     settings.get_profile("ci"),  # the same examples each time, and without a clock
-    max_examples=40,
+    max_examples=25,
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
 
+settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the state folder, also for the commands that tests start."""
+    """Set the state folder, also for the commands that tests start; look for no garbage while tests are collected."""
+    gc.disable()
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
@@ -38,8 +42,15 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `left_to_release` lists as `release`."""
+    left_to_release.leave_to_release(items)
+
+
 def pytest_collection_finish() -> None:
     """Exclude the collected tests, which live until the end, from later garbage collections."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -29,7 +29,7 @@ CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", 
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = {"3.12": ("core", "rubric", "template"), "3.13": ("core", "benchmark", "engine", "rubric", "template")}
+QUICK = {"3.12": ("core", "benchmark", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
@@ -82,15 +82,16 @@ def together(
 ) -> MemoryLoader:
     """Return an environment that runs the tests of several members.
 
-    `version` is a Python version if it differs from tox's own. With `release`, tests marked `release` and more examples
-    for property tests are run too. The tests of many members run in two processes, although each process imports and
-    collects everything.
+    `version` is a Python version if it differs from tox's own; property tests then have few examples, because they
+    have many with the usual version. With `release`, tests marked `release` and more examples are run too. The tests
+    of many members run in two processes, although each process imports and collects everything.
     """
     folders = [f"{member}/tests" for member in members]
     processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > 10 else []
     files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
     forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
-    options, without = (["--hypothesis-profile=thorough"], "") if release else ([], " and not release")
+    profile, without = ("thorough", "") if release else ("few" if version else "", " and not release")
+    options = [f"--hypothesis-profile={profile}"] if profile else []
     beside = [*processes, "-m", f"not forks{without}", *folders]
     apart = ["-m", f"forks{without}", *forking]  # the processes of xdist have threads
     commands = [["pytest", *options, *some] for some in ([beside, apart] if forking else [beside])]

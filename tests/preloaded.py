@@ -1,9 +1,12 @@
-"""The installed command without the time of its imports: forks of a process that has imported its modules.
+"""The installed command without the time of its start: forks of a process that has imported its modules.
 
-Most of the processor time of a short command goes into imports. Here each command is a process of its own too, with the
-folder, environment and streams that were given, and does what the installed script does; only its modules are there
-already. With `script=True` the script is started: for tests of the process itself, for packages that may take the place
-of imported ones, and once or more for each promise. `scripts` is for what looks for the command on its path.
+Most of the processor time of a short command goes into imports, and most of the rest into finding the plugins. Here
+each command is a process of its own too, with the folder, environment and streams that were given, and does what the
+installed script does; only its modules are there already. Where its environment installs no other plugins and selects
+none, it is a fork of a second process, which has also found the plugins and built the models of pydantic.
+
+With `script=True` the script is started: for tests of the process itself, for packages that may take the place of
+imported ones, and once or more for each promise. `scripts` is for what looks for the command on its path.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -249,28 +253,78 @@ def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], 
 def serve(connection: socket.socket, listening: socket.socket) -> None:
     """Fork for each command of the connection, and of the program in `scripts`, until no test is left."""
     _import_all()
-    assert len([*Path("/proc/self/task").iterdir()]) == 1, "a process with threads cannot be forked"
-    gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepared, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _freeze()
+    if os.fork() == 0:
+        for one in (prepared, connection, listening):
+            one.close()
+        _find_plugins()
+        _freeze()
+        _fork_for_each(theirs)
+    else:
+        theirs.close()
+        _fork_for_each(connection, listening, prepared)
+
+
+def _freeze() -> None:
+    assert len([*Path("/proc/self/task").iterdir()]) == 1, "a process with threads cannot be forked"
+    gc.collect()
+    gc.freeze()
+
+
+def _fork_for_each(
+    connection: socket.socket, listening: socket.socket | None = None, prepared: socket.socket | None = None
+) -> None:
+    """Fork for each command of the sockets until the first ends; `prepared` gets what needs no other plugins."""
     ready = selectors.DefaultSelector()
-    for one in (connection, listening):
-        ready.register(one, selectors.EVENT_READ)
+    for source in (connection, listening):
+        if source is not None:
+            ready.register(source, selectors.EVENT_READ)
     while True:
         for key, _ in ready.select():
-            source = connection if key.fileobj is connection else listening.accept()[0]
+            if isinstance(key.fileobj, int):
+                ready.unregister(key.fileobj)
+                os.close(key.fileobj)
+                _report_end(*key.data)
+                continue
+            source = connection if key.fileobj is connection else key.fileobj.accept()[0]  # type: ignore[attr-defined]
             request, descriptors, _, _ = socket.recv_fds(source, 2 * MOST_BYTES, 4)
             if source is not connection:
                 descriptors.append(source.detach())
             elif not request:
                 return
-            if len(descriptors) == 4 and os.fork() == 0:
-                for one in (ready, connection, listening):
-                    one.close()
-                _serve_request(request, descriptors)
-                return
+            if len(descriptors) == 4 and prepared is not None and _needs_no_other_plugins(request):
+                socket.send_fds(prepared, [request], descriptors)
+            elif len(descriptors) == 4:
+                pid = os.fork()
+                if pid == 0:
+                    _run_command(request, descriptors[:3])
+                answer = descriptors.pop()
+                ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, answer))
+                _tell(answer, b"%d" % pid)
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+def _report_end(pid: int, answer: int) -> None:
+    """Report how a command ended."""
+    _, status, used = os.wait4(pid, 0)
+    _tell(answer, b"%d %d" % (status, used.ru_maxrss))
+    os.close(answer)
+
+
+def _tell(answer: int, message: bytes) -> None:
+    with suppress(OSError):  # who asked may have ended
+        os.write(answer, message)
+
+
+def _needs_no_other_plugins(request: bytes) -> bool:
+    """Return whether a command has the plugins of this environment: its own path adds no distribution."""
+    _, _, environment, _, program = json.loads(request)
+    folders = [Path(folder) for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    others = any(True for folder in folders for _ in folder.glob("*.*-info"))
+    return not (program or others or "KARENINA_PLUGINS" in environment)
 
 
 def _import_all() -> None:
@@ -286,24 +340,26 @@ def _import_all() -> None:
                     import_module(module.name)
 
 
-def _serve_request(request: bytes, descriptors: list[int]) -> None:
-    """Fork once more, for the command, and report its number and how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    *streams, answer = descriptors
-    pid = os.fork()
-    if pid == 0:
-        _run_command(request, streams)
-    for stream in streams:
-        os.close(stream)
-    os.write(answer, b"%d" % pid)
-    _, status, used = os.wait4(pid, 0)
-    os.write(answer, b"%d %d" % (status, used.ru_maxrss))
-    os._exit(0)
+def _find_plugins() -> None:
+    """Find the installed plugins, and build the models whose building waits for their first use."""
+    from pydantic import BaseModel
+
+    from karenina_cli.app import build_command
+    from karenina_core.plugins import active_plugins
+
+    active_plugins()
+    build_command()
+    waiting: list[type[BaseModel]] = [BaseModel]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        if model.__module__.startswith("karenina") and not model.__pydantic_complete__:
+            model.model_rebuild()
 
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:
     """Be the command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     words, folder, environment, memory, program = json.loads(request)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)

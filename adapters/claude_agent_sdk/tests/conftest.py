@@ -10,16 +10,17 @@ from repeated_contracts import leave_to_release
 # What all ports share stands in one module, so it is held through one port, and what differs by the agent too.
 THROUGH_THE_AGENT_TOO = {
     "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",
-    "test_calls_are_under_way_side_by_side",
     "test_a_silent_server_is_a_timeout_without_leftovers",
-    "test_the_retry_after_header_is_returned",
-    "test_a_failed_call_leaves_the_port_usable",
 }
 CHOSEN = {
-    "test_a_status_decides_the_category": {"401-permanent", "408-timeout", "429-rate_limit", "529-server"},
+    "test_a_status_decides_the_category": {"401-permanent", "529-server"},
     "test_a_failed_request_is_not_repeated_by_the_port": {"429"},
     "test_a_redirection_is_an_error_and_is_not_followed": {"307"},
-    "test_a_reply_that_is_none_is_the_servers_fault": {"Hello!", "{}"},
+    "test_a_reply_that_is_none_is_the_servers_fault": {"{}"},
+    "test_a_connection_that_breaks_is_one_of_the_connection": {"cut"},
+    "test_the_text_is_returned_unchanged": {" spaces stay "},
+    "test_json_that_does_not_fit_is_returned": {'{"something": "else"}'},
+    "test_a_failure_keeps_the_trace_and_the_usage": {"500-server"},
     "test_the_retry_after_header_is_returned": {"429"},
     "test_a_failed_call_leaves_the_port_usable": {"500"},
     "test_no_secret_is_in_an_error_or_a_log": {"401"},

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+
 from karenina_core.models import ports
 from karenina_core.models.model import ModelConfig
 from karenina_local.agent import LocalAgent, TextCallConversation
@@ -103,6 +105,7 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
         assert "not a JSON object" in told[3].content
 
 
+@pytest.mark.release  # half a minute; the contract above has calls that a model writes, test_local_live has an agent
 def test_a_real_model_has_a_file_read(qwen: Path, tmp_path: Path) -> None:
     """It calls; whether it ever answers is another matter: models of this size mostly call on until the limit."""
     (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
