@@ -52,7 +52,7 @@ class Pipeline:
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
-        self._item_timeout = item_timeout
+        self.item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
         if lost := [
@@ -68,7 +68,7 @@ class Pipeline:
         If this method raises or is cancelled, it ends the state itself.
         """
         now = time.monotonic()
-        limit = self._item_timeout
+        limit = self.item_timeout
         state = State(item, started=now, deadline=now + limit if limit is not None else None)
         try:
             await self.run_stages(self._answer_stages, state)
@@ -177,7 +177,7 @@ class Pipeline:
                 if state.deadline is None or stage.runs_after_error:
                     await waiting
                 else:
-                    await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
+                    await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout or 0.0))
             if context.calls.no_recorded_reply is not None:
                 raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.first_error()

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
-    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.judge_needs import JudgeNeeds
+    from karenina_engine.check.planner import Planner, QuestionPipelines
     from karenina_engine.question_source import QuestionSource
 
 logger = logging.getLogger("karenina")
@@ -85,21 +86,24 @@ def check_questions(
     questions: Sequence[Question],
     trust: Trust,
     planner: Planner,
+    judging: JudgeNeeds,
     *,
     offline: bool,
-) -> list[ModelConfig]:
-    """Check that every question has a plan whose stages accept it, and return the models that stages need.
+) -> tuple[QuestionPipelines, list[ModelConfig]]:
+    """Check that every question has a plan whose stages accept it.
+
+    Return the pipelines of the questions and the models that stages need. Each question is added to `judging`.
 
     Logs a warning for each setting that has no effect. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` if a stage rejects a question or a model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)
     if not offline:
-        warn_about_unused_settings(plugins, config, survey.plans)
-    return [need.model for need in needs]
+        warn_about_unused_settings(plugins, config, survey.pipelines.plans)
+    return survey.pipelines, [need.model for need in needs]
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
