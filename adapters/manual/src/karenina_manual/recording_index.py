@@ -258,8 +258,12 @@ class RecordingIndex:
 
         A recording with the same replicate takes precedence over one for all replicates.
         """
-        sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         recordings, by_text = self._recordings_of(question_id, text)
+        if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
+            value = recordings[0].value
+            if isinstance(value, str) and has_content(value):
+                return value
+        sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         if not recordings:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Recordings:
-    """The recorded answers of one model."""
+    """The recorded answers of one model. A file of recordings is read once, when the first of them is sought."""
 
     model: ModelConfig
+    _read: RecordingIndex | None = field(default=None, init=False, repr=False)
 
     def check(self) -> None:
         """Read all recordings. Raises `AdapterConfigError` if one is invalid (with its place), or if there is none."""
@@ -76,9 +77,22 @@ class Recordings:
         if isinstance(traces, dict):
             return self._find_in_mapping(traces, info)
         try:
-            return self._index().find(info.question_id, info.question, info.replicate)
+            if self._read is None:
+                self._read = self._index()
+            return self._read.find(info.question_id, info.question, info.replicate)
         except (RecordingMissing, AdapterConfigError) as error:
             raise self._to_port_error(error) from None
+
+    def is_conversation(self, info: CallInfo) -> bool:
+        """Return whether the recording for `info` is a conversation; a message without tool calls is an answer.
+
+        Return False for a missing or invalid recording, because the call will raise the error.
+        """
+        try:
+            answer = self.find(info).said
+        except PortError:
+            return False
+        return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
     def _index(self) -> RecordingIndex:
         """Return the index of all recordings. Raises `AdapterConfigError` if they are missing or invalid."""
@@ -122,18 +136,6 @@ class Recordings:
 def recordings_of(model: ModelConfig) -> Recordings:
     """Return the recordings of `model`, without reading them yet."""
     return Recordings(model)
-
-
-def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
-    """Return whether the recording for `info` is a conversation; a single message without tool calls is an answer.
-
-    Return False for a missing or invalid recording, because the call will raise the error.
-    """
-    try:
-        answer = Recordings(model).find(info).said
-    except PortError:
-        return False
-    return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
