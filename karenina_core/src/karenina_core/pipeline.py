@@ -25,7 +25,7 @@ from karenina_core.errors import ItemInterrupt, ItemTimeout, MissingProduct, Run
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
 from karenina_core.stages.finalize import VERIFICATION_RESULT, make_result
-from karenina_core.stages.stage import Skip
+from karenina_core.stages.stage import Skip, Stage
 from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class Pipeline:
         """Return why the stage does not run for this item; None if it does."""
         stage = planned.stage
         error = state.first_error()
+        if error is None and not planned.producers and type(stage).should_run is Stage.should_run:
+            return None
         if error is not None and not stage.runs_after_error:
             return Skip(f"{error.stage} failed")
         for key, producer in planned.producers:
