@@ -257,11 +257,22 @@ class QuestionLines(MutableMapping[str, Question]):
             if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
                 yield id
 
+    def text_of(self, question_id: str) -> str:
+        """Return the text of a question."""
+        position = self._positions[question_id]
+        if position is None:
+            return self._changed[question_id].question
+        return self._section(question_id, position).text("question") or ""
+
     def _read(self, id: str, position: int) -> Question:
         """Return the question in a line.
 
         Raises `BenchmarkFileError` if the line has changed or is not a valid question.
         """
+        return read_question(self._section(id, position), id)
+
+    def _section(self, id: str, position: int) -> Section:
+        """Return the object in a line. Raises `BenchmarkFileError` if the line has changed."""
         number = self._index.numbers[position]
         try:
             line = self._read_line(position)
@@ -272,7 +283,7 @@ class QuestionLines(MutableMapping[str, Question]):
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"
             raise BenchmarkFileError(self._path, f"line {number}", what, cure) from error
-        return read_question(_make_section(values, self._path, number), id)
+        return _make_section(values, self._path, number)
 
     def _read_line(self, position: int) -> bytes:
         """Return a line of the file without its line break. Safe in threads and forked processes."""
