@@ -50,23 +50,23 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.mismatches`, each with the name of the source.
+        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
 
         Logs a warning if the run has fewer replicates than are recorded.
         """
-        index, asked = self._index(), list(asked)
-        count, last = index.later_replicates(asked)
-        if count:
-            answers = "1 recorded answer is" if count == 1 else f"{count} recorded answers are"
+        index = self._index()
+        found = index.compare(asked, others)
+        if found.later:
+            answers = "1 recorded answer is" if found.later == 1 else f"{found.later} recorded answers are"
             logger.warning(
                 "%s: %s not used, because the run has fewer replicates; to judge all replicates, add "
                 "`--set replicate_count=%d` (replicate_count = %d)",
                 index.name,
                 answers,
-                last,
-                last,
+                found.last,
+                found.last,
             )
-        return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
+        return [f"{index.name}: {problem}" for problem in found.messages()]
 
     def find(self, info: CallInfo) -> Answer:
         """Return the recorded text or conversation for the question in `info`.
@@ -160,7 +160,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
             if path.suffix.lower() in LINES:
                 with read_records(path, surrogates=True) as records:
                     for record in records:
-                        index.add_row(str(record), record.value, extra)
+                        index.add_row(str(path), record.value, extra, record.number)
             elif path.suffix.lower() == ".json":
                 _add_json(path, index, extra)
             else:

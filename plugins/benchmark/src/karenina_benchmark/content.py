@@ -226,7 +226,7 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether the questions stay in the file and are built each time they are accessed.
+        """Whether the questions stay in a file and are built each time they are accessed.
 
         If they do, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
         """
