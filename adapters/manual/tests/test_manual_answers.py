@@ -152,7 +152,7 @@ async def test_the_export_of_a_journal_is_a_recording(tmp_path: Path) -> None:
         assert said == ["On 17q21.", "On 13q13."]
         with pytest.raises(PortError, match=r"no recorded answer for replicate 3 .* there are: 1, 2"):
             await RecordedLLM(configured).invoke([], info=replace(info, replicate=3))
-    assert [SPEC.needs_agent(configured, CallInfo(id)) for id in ("q1", "q2")] == [False, True]
+    assert [SPEC.needs_agent(configured)(CallInfo(id)) for id in ("q1", "q2")] == [False, True]
     reply = await RecordedAgent(configured).run([], AgentOptions(), info=CallInfo("q2"))
     assert [message.to_dict() for message in reply.trace] == JOURNAL[2]["trace"]
 
@@ -209,7 +209,7 @@ async def test_a_missing_key_of_a_mapping_names_their_number() -> None:
 @pytest.mark.parametrize(("recording", "agent"), [("text", False), (OPENAI, True), (ANTHROPIC, True), (None, False)])
 def test_a_conversation_asks_for_the_agent_port(recording: Any, agent: bool) -> None:
     assert SPEC.needs_agent is not None
-    assert SPEC.needs_agent(model({"q1": recording}), CallInfo("q1")) is agent
+    assert SPEC.needs_agent(model({"q1": recording}))(CallInfo("q1")) is agent
 
 
 async def test_a_conversation_starts_with_the_assistants_first_message() -> None:

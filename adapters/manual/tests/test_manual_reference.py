@@ -58,7 +58,7 @@ async def test_a_trace_is_found_by_the_md5_of_its_question(kind: str, tmp_path: 
     traces: Any = {KEY: TRACE}
     recorded = model(file_of(tmp_path, traces) if kind == "file" else traces)
     assert SPEC.needs_agent is not None
-    assert SPEC.needs_agent(recorded, INFO)
+    assert SPEC.needs_agent(recorded)(INFO)
     assert await roles(recorded) == ["assistant", "tool", "assistant"]
     assert (await RecordedLLM(recorded).invoke([], info=INFO)).text == "On 17q21."
     assert SPEC.mismatches is not None
@@ -69,7 +69,7 @@ async def test_plain_text_by_md5_is_an_answer(tmp_path: Path) -> None:
     recorded = model(file_of(tmp_path, {KEY: "On 17q21."}))
     assert (await RecordedLLM(recorded).invoke([], info=INFO)).text == "On 17q21."
     assert SPEC.needs_agent is not None
-    assert not SPEC.needs_agent(recorded, INFO)
+    assert not SPEC.needs_agent(recorded)(INFO)
 
 
 async def test_text_of_a_row_is_split_only_on_request(tmp_path: Path) -> None:

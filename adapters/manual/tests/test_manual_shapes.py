@@ -88,7 +88,7 @@ async def test_a_chat_completion_is_an_answer(tmp_path: Path) -> None:
     (found,) = await trace(recorded)
     assert found == Message.assistant(ANSWER, reasoning="Hmm.")
     assert SPEC.needs_agent is not None
-    assert not SPEC.needs_agent(recorded, INFO)
+    assert not SPEC.needs_agent(recorded)(INFO)
     reply = await RecordedLLM(recorded).invoke([], info=INFO)
     assert (reply.text, reply.reasoning) == (ANSWER, "Hmm.")
     (found,) = await trace(model(tmp_path, {"question_id": "q1", **completion}))

@@ -25,7 +25,7 @@ from karenina_core.errors import ItemInterrupt, ItemTimeout, MissingProduct, Run
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
 from karenina_core.stages.finalize import VERIFICATION_RESULT, make_result
-from karenina_core.stages.stage import Skip
+from karenina_core.stages.stage import Skip, Stage
 from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Pipeline:
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
-        self._item_timeout = item_timeout
+        self.item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
         if lost := [
@@ -68,7 +68,7 @@ class Pipeline:
         If this method raises or is cancelled, it ends the state itself.
         """
         now = time.monotonic()
-        limit = self._item_timeout
+        limit = self.item_timeout
         state = State(item, started=now, deadline=now + limit if limit is not None else None)
         try:
             await self.run_stages(self._answer_stages, state)
@@ -149,6 +149,8 @@ class Pipeline:
         """
         stage = planned.stage
         error = state.first_error()
+        if error is None and not planned.producers and type(stage).should_run is Stage.should_run:
+            return None
         if error is not None and not stage.runs_after_error:
             return Skip(f"{error.stage} failed")
         for key, producer in planned.producers:
@@ -180,7 +182,7 @@ class Pipeline:
                 if state.deadline is None or stage.runs_after_error:
                     await waiting
                 else:
-                    await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
+                    await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout or 0.0))
             if context.calls.no_recorded_reply is not None:
                 raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.first_error()

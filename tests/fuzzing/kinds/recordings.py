@@ -130,7 +130,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
                 except PortError as error:
                     str(error).encode("utf-8")
             if spec.needs_agent is not None:
-                spec.needs_agent(model, info)
+                spec.needs_agent(model)(info)
         return found
 
     def check(one: tuple[str, bytes]) -> bool:

@@ -9,7 +9,7 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_manual.settings import ManualExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, CallInfo, LLMPort
@@ -45,11 +45,11 @@ def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[
     return recordings_of(model).mismatches(asked, others)
 
 
-def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
-    """Return whether the recording for `info` is a conversation."""
-    from karenina_manual.recordings import is_conversation
+def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
+    """Return a function that returns whether the recording for a call is a conversation."""
+    from karenina_manual.recordings import recordings_of
 
-    return is_conversation(model, info)
+    return recordings_of(model).is_conversation
 
 
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,12 +52,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, with its place in the file, its replicate (None: it serves all replicates) and its model."""
+    """A recording, with its place in the file, its replicate (None: it serves all replicates) and its model.
+
+    With a `line`, the place is that line of the file `source`; a text for each recording would fill memory.
+    """
 
     value: Any
-    place: str
+    source: str
     replicate: int | None = None
     model: str | None = None
+    line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The place of the recording, for messages."""
+        return self.source if self.line is None else f"{self.source}, line {self.line}"
 
 
 class RecordingMissing(LookupError):
@@ -69,6 +79,35 @@ class EmptyRecording(RecordingMissing):
     def __init__(self, sought: str, place: str) -> None:
         super().__init__(f"the recorded answer for {sought} is empty ({place})")
         self.place = place
+
+
+@dataclass(slots=True)
+class Mismatches:
+    """The differences between the questions of a run and the recordings.
+
+    `missing` and `empty` name the questions, of all `questions`, without a recording and with an empty one, and
+    `unused` the recordings without a question. `later` counts recordings of replicates that the run does not have, and
+    `last` is the last such replicate.
+    """
+
+    questions: int = 0
+    missing: list[str] = field(default_factory=list)
+    empty: dict[str, str] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+    later: int = 0
+    last: int = 0
+
+    def messages(self) -> Iterator[str]:
+        """Yield messages about questions without a recording, and recordings without a question."""
+        have = "question has" if self.questions == 1 else "questions have"
+        if self.missing:
+            yield f"{len(self.missing)} of {self.questions} {have} no recorded answer: {_list_some(self.missing)}"
+        if self.empty:
+            places = _list_some([*self.empty.values()])
+            yield f"{len(self.empty)} of {self.questions} {have} an empty recorded answer: {places}"
+        if self.unused:
+            lines = "recording matches" if len(self.unused) == 1 else "recordings match"
+            yield f"{len(self.unused)} {lines} no question: {_list_some(self.unused)}"
 
 
 class RecordingIndex:
@@ -120,11 +159,12 @@ class RecordingIndex:
         named = {"interface": "manual", "id": model, "model_name": model, "manual_traces": self.name}
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
-    def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
-        """Add a row, unless it belongs to a model other than `extra.model`.
+    def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
+        """Add a row, unless it belongs to a model other than `extra.model`. `source` and `line` are its place.
 
         Raises `AdapterConfigError` if the row has no question or recording, or if `add` refuses it.
         """
+        place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
             raise AdapterConfigError(
                 f"recordings {place}: the row is {type(row).__name__}, not an object with named columns"
@@ -166,70 +206,63 @@ class RecordingIndex:
             delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
-        self.add(question_id, text, Recording(value, place, replicate, model))
+        self.add(question_id, text, Recording(value, source, replicate, model, line))
 
-    def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
-        """Yield messages about questions in `asked` with no or empty recordings, and recordings without a question.
+    def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
+        """Compare the recordings with the questions of a run, `asked`, whose replicates must follow one another.
 
-        Recordings of the questions in `others`, which are not in this run, are not reported.
+        Recordings of the questions in `others`, which are not in the run, are not reported.
         """
-        left: dict[int, tuple[str, Recording]] = {}
-        for index in (self._by_id, self._by_text):
-            for name, recordings in index.items():
-                for recording in recordings:
-                    left.setdefault(id(recording), (name, recording))
-        questions: dict[str, bool] = {}
-        empty: dict[str, str] = {}
-        for info in asked:
-            self._mark_used(info, left)
-            try:
-                self._find_value(info.question_id, info.question, info.replicate)
-                recorded = True
-            except EmptyRecording as error:
-                recorded = True
-                empty.setdefault(repr(info.question_id), f"{info.question_id!r} ({error.place})")
-            except RecordingMissing:
-                recorded = False
-            questions[info.question_id] = questions.get(info.question_id, True) and recorded
-        missing = [repr(id) for id, recorded in questions.items() if not recorded]
-        if missing:
-            have = "question has" if len(questions) == 1 else "questions have"
-            yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_list_some(missing)}"
-        if empty:
-            have = "question has" if len(questions) == 1 else "questions have"
-            places = _list_some(list(empty.values()))
-            yield f"{len(empty)} of {len(questions)} {have} an empty recorded answer: {places}"
-        for info in others:
-            if not left:
-                break
-            self._mark_used(info, left)
-        if left:
-            lines = "recording matches" if len(left) == 1 else "recordings match"
-            yield f"{len(left)} {lines} no question: {_list_some([self._describe(*entry) for entry in left.values()])}"
-
-    def later_replicates(self, asked: Iterable[CallInfo]) -> tuple[int, int]:
-        """Return how many recorded answers are for replicates beyond those asked for, and the last such replicate.
-
-        Only the questions in `asked` count; both numbers are 0 if there is no such answer.
-        """
-        most: dict[tuple[str, str], int] = {}
-        for info in asked:
-            key = info.question_id, info.question
-            most[key] = max(most.get(key, 0), info.replicate)
+        found = Mismatches()
+        used: tuple[set[str], set[str]] = set(), set()
         later: dict[tuple[int, int], int] = {}
-        for key, count in most.items():
-            for recording in self._recordings_of(*key)[0]:
+        for (question_id, text), infos in groupby(asked, lambda info: (info.question_id, info.question)):
+            found.questions += 1
+            self._mark_used(question_id, text, used)
+            last, recorded = 0, True
+            for info in infos:
+                last = max(last, info.replicate)
+                try:
+                    self._find_value(question_id, text, info.replicate)
+                except EmptyRecording as error:
+                    found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
+                except RecordingMissing:
+                    recorded = False
+            if not recorded:
+                found.missing.append(repr(question_id))
+            for recording in self._recordings_of(question_id, text)[0]:
                 for replicate in _replicates_of(recording):
-                    if replicate > count:
+                    if replicate > last:
                         later[id(recording), replicate] = replicate
-        return len(later), max(later.values(), default=0)
+        found.later, found.last = len(later), max(later.values(), default=0)
+        if self._list_unused(used):
+            for info in others:
+                self._mark_used(info.question_id, info.question, used)
+            found.unused = self._list_unused(used)
+        return found
 
-    def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
-        """Remove all recordings that belong to the question in `info` from `left`."""
-        names = [compose(info.question_id), *([digest_of(info.question)] if self._has_digests else ())]
-        by_name = (recording for name in names for recording in self._by_id.get(name, ()))
-        for recording in (*by_name, *self._by_text.get(compose(info.question), ())):
-            left.pop(id(recording), None)
+    def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
+        """Add the names of a question to the sets of ids and texts in `used`."""
+        ids, texts = used
+        ids.add(compose(question_id))
+        if self._has_digests:
+            ids.add(digest_of(text))
+        texts.add(compose(text))
+
+    def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
+        """Return the descriptions of the recordings of which neither the id nor the text is in `used`."""
+        unused: dict[int, tuple[str, Recording]] = {}
+        indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
+        for index, names in indexes:
+            for name, recordings in index.items():
+                if name not in names:
+                    for recording in recordings:
+                        unused.setdefault(id(recording), (name, recording))
+        if unused:
+            for index, names in indexes:
+                for recording in (recording for name in names for recording in index.get(name, ())):
+                    unused.pop(id(recording), None)
+        return [self._describe(*entry) for entry in unused.values()]
 
     def _describe(self, name: str, recorded: Recording) -> str:
         """Return the name of a recording, cut to 80 characters, and its line or entry if it has one."""
@@ -258,8 +291,12 @@ class RecordingIndex:
 
         A recording with the same replicate takes precedence over one for all replicates.
         """
-        sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         recordings, by_text = self._recordings_of(question_id, text)
+        if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
+            value = recordings[0].value
+            if isinstance(value, str) and has_content(value):
+                return value
+        sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         if not recordings:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Recordings:
-    """The recorded answers of one model."""
+    """The recorded answers of one model. A file of recordings is read once, when the first of them is sought."""
 
     model: ModelConfig
+    _read: RecordingIndex | None = field(default=None, init=False, repr=False)
 
     def check(self) -> None:
         """Read all recordings. Raises `AdapterConfigError` if one is invalid (with its place), or if there is none."""
@@ -49,23 +50,23 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.mismatches`, each with the name of the source.
+        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
 
         Logs a warning if the run has fewer replicates than are recorded.
         """
-        index, asked = self._index(), list(asked)
-        count, last = index.later_replicates(asked)
-        if count:
-            answers = "1 recorded answer is" if count == 1 else f"{count} recorded answers are"
+        index = self._index()
+        found = index.compare(asked, others)
+        if found.later:
+            answers = "1 recorded answer is" if found.later == 1 else f"{found.later} recorded answers are"
             logger.warning(
                 "%s: %s not used, because the run has fewer replicates; to judge all replicates, add "
                 "`--set replicate_count=%d` (replicate_count = %d)",
                 index.name,
                 answers,
-                last,
-                last,
+                found.last,
+                found.last,
             )
-        return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
+        return [f"{index.name}: {problem}" for problem in found.messages()]
 
     def find(self, info: CallInfo) -> Answer:
         """Return the recorded text or conversation for the question in `info`.
@@ -76,9 +77,22 @@ class Recordings:
         if isinstance(traces, dict):
             return self._find_in_mapping(traces, info)
         try:
-            return self._index().find(info.question_id, info.question, info.replicate)
+            if self._read is None:
+                self._read = self._index()
+            return self._read.find(info.question_id, info.question, info.replicate)
         except (RecordingMissing, AdapterConfigError) as error:
             raise self._to_port_error(error) from None
+
+    def is_conversation(self, info: CallInfo) -> bool:
+        """Return whether the recording for `info` is a conversation; a message without tool calls is an answer.
+
+        Return False for a missing or invalid recording, because the call will raise the error.
+        """
+        try:
+            answer = self.find(info).said
+        except PortError:
+            return False
+        return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
     def _index(self) -> RecordingIndex:
         """Return the index of all recordings. Raises `AdapterConfigError` if they are missing or invalid."""
@@ -124,18 +138,6 @@ def recordings_of(model: ModelConfig) -> Recordings:
     return Recordings(model)
 
 
-def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
-    """Return whether the recording for `info` is a conversation; a single message without tool calls is an answer.
-
-    Return False for a missing or invalid recording, because the call will raise the error.
-    """
-    try:
-        answer = Recordings(model).find(info).said
-    except PortError:
-        return False
-    return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
-
-
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
     """Return the recordings in the file `path`, cached until the file changes.
 
@@ -158,7 +160,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
             if path.suffix.lower() in LINES:
                 with read_records(path, surrogates=True) as records:
                     for record in records:
-                        index.add_row(str(record), record.value, extra)
+                        index.add_row(str(path), record.value, extra, record.number)
             elif path.suffix.lower() == ".json":
                 _add_json(path, index, extra)
             else:

@@ -42,8 +42,8 @@ class AdapterSpec:
       run leaves out (`others`).
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
-    - `needs_agent(model, info)` returns whether this answer must come through the agent port although the model has no
-      tools, as with a recorded conversation.
+    - `needs_agent(model)` returns a function of a `CallInfo`, which returns whether this answer must come through the
+      agent port although the model has no tools, as with a recorded conversation. A run calls it once for each model.
     - `recorded`: whether the answers are recordings. No tools are started for them, and their traces are trusted.
     - `free`: whether calls cost nothing because the model runs locally. Recordings are always free.
     - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
@@ -78,7 +78,7 @@ class AdapterSpec:
     check: Callable[[ModelConfig], None] | None = None
     mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
     unavailable: Callable[[], str | None] | None = None
-    needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
+    needs_agent: Callable[[ModelConfig], Callable[[CallInfo], bool]] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None
     allowed_in_files: bool | None = None
     restricts: Callable[[ModelConfig], Collection[str]] | None = None

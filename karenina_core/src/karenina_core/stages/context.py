@@ -187,7 +187,7 @@ class VerificationContext:
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
-        if type(value) is not key.type:
+        if value is not None and type(value) is not key.type:
             self._check_type(key, value)
         self._state.artifacts[key.name] = value
 

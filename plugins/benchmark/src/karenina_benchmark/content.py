@@ -35,7 +35,10 @@ class _TextSearch(Protocol):
 
 @runtime_checkable
 class _Places(Protocol):
-    """A collection that knows the location of each question in the file."""
+    """A collection that knows the location of each question in the file, and reads its text without building it."""
+
+    def text_of(self, question_id: str) -> str:
+        """Return the text of a question."""
 
     def place_of(self, question_id: str) -> Section | None:
         """Return the location of a question in the file, or None if it is not known."""
@@ -196,7 +199,7 @@ class BenchmarkContent:
         added: dict[str, Question] = {}
         for question in questions:
             id = compose(question.id)
-            first = added.get(id) or self._questions.get(self._written_id(question.id))
+            first = added.get(id) or self._questions.get(self.written_id(question.id))
             if first is not None:
                 raise ValueError(
                     f"two questions have the id {question.id!r}: {first.question[:80]!r} and "
@@ -223,7 +226,7 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether the questions stay in the file and are built each time they are accessed.
+        """Whether the questions stay in a file and are built each time they are accessed.
 
         If they do, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
         """
@@ -238,16 +241,21 @@ class BenchmarkContent:
     def get(self, question_id: str) -> Question:
         """Return the question with this id. Raises `KeyError`, which suggests a similar id if there is one."""
         try:
-            return self._questions[self._written_id(question_id)]
+            return self._questions[self.written_id(question_id)]
         except KeyError:
             hint = suggest_key(question_id, self._questions, "")
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield the id and the text of each of these questions. Streamed questions are not built."""
+        for id in ids:
+            yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
+
     def place_of(self, question_id: str) -> Section | None:
         """Return the location of a question in the file, or None if it is not known."""
         if self._places is not None:
-            return self._places.place_of(self._written_id(question_id))
-        return self.origins.get(self._written_id(question_id))
+            return self._places.place_of(self.written_id(question_id))
+        return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
         """Build all streamed questions once, remove those that cannot be read, and add their errors to `broken`."""
@@ -338,9 +346,9 @@ class BenchmarkContent:
         return [question.id for question in self.questions_mentioning((FINISHED,)) if _is_unfinished(question.unread)]
 
     def __contains__(self, question_id: object) -> bool:
-        return isinstance(question_id, str) and self._written_id(question_id) in self._questions
+        return isinstance(question_id, str) and self.written_id(question_id) in self._questions
 
-    def _written_id(self, question_id: str) -> str:
+    def written_id(self, question_id: str) -> str:
         """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters.
 
         An unknown id is returned unchanged.

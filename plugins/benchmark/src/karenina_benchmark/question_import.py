@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, explain_error, suggest_key
@@ -38,6 +38,28 @@ FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author
 """The fields of a question that can come from a column; `metadata` takes a list of columns."""
 
 
+class AddedQuestions(Protocol):
+    """A collection to which the questions of a table are added."""
+
+    def add(self, place: Section, question: Question) -> None:
+        """Add a question at a place in the table. Its id must be new."""
+
+    def where(self, question_id: str) -> str | None:
+        """Return the location of a question that was added, in words; None if there is none with this id."""
+
+
+class _Questions(dict[str, tuple[Section, Question]]):
+    """Questions with their places, by id."""
+
+    def add(self, place: Section, question: Question) -> None:
+        """Add a question at a place in the table."""
+        self[question.id] = (place, question)
+
+    def where(self, question_id: str) -> str | None:
+        """Return the location of a question, in words; None if there is none with this id."""
+        return self[question_id][0].where() if question_id in self else None
+
+
 def read_questions(
     table: Table,
     columns: Mapping[str, Any] | None = None,
@@ -46,10 +68,12 @@ def read_questions(
     answer: Mapping[str, Any] | None = None,
     strategy: Any = None,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
+    change: Callable[[Row], Row] | None = None,
     row_template: Callable[[Row], str | None] | None = None,
     checked: bool = False,
     rubric: Rubric | None = None,
     first: int = 1,
+    store: AddedQuestions | None = None,
 ) -> dict[str, tuple[Section, Question]]:
     """Return the questions in the rows of a table, each with its location, keyed by id.
 
@@ -60,9 +84,11 @@ def read_questions(
 
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
-    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. Every
-    question gets the `rubric`. A row without an id gets an id made of its position, counted from `first`, and its first
-    words.
+    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `change`
+    returns the row to read in place of each row. Every question gets the `rubric`. A row without an id gets an id made
+    of its position, counted from `first`, and its first words.
+
+    With a `store`, the questions are added to it, and an empty mapping is returned.
 
     Raises one `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
     question, or a duplicate id.
@@ -70,11 +96,13 @@ def read_questions(
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "keep one of the two")
     chosen, metadata_columns = _choose_columns(table, columns) if not checked else (dict(columns or {}), [])
-    questions: dict[str, tuple[Section, Question]] = {}
+    read = _Questions()
+    questions = store if store is not None else read
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
         """Add the question of a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
+        row = change(row) if change is not None else row
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -112,24 +140,25 @@ def read_questions(
             raise BenchmarkFileError(table.file, where, error.what, error.cure) from error
         except ValueError as error:
             raise BenchmarkFileError(table.file, where, explain_error(error), "nothing was imported") from error
-        same = written.setdefault(compose(question.id), question.id)
-        if same in questions:
+        same = question.id if question.id.isascii() else written.setdefault(compose(question.id), question.id)
+        other_place = questions.where(same)
+        if other_place is not None:
             raise BenchmarkFileError(
                 table.file,
                 where,
-                f"the question in {questions[same][0].where()} has the same id {question.id!r}",
+                f"the question in {other_place} has the same id {question.id!r}",
                 "map `id` to a column with unique values; nothing was imported",
             )
         lines: dict[Place, int] = {(): row.line} if where == f"line {row.line}" else {}
         place = Section(Document(table.file, row.values, lines, {}, place=where), (), row.values)
-        questions[question.id] = (place, question)
+        questions.add(place, question)
 
     written: dict[str, str] = {}
     problems = Problems()
     for position, row in enumerate(table.rows, first):
         problems.attempt(add_row, position, row)
     problems.raise_all()
-    return questions
+    return read
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:

@@ -64,6 +64,12 @@ class QuestionSource(Protocol):
     def get(self, question_id: str) -> Question:
         """Return the question with this id. Raises `KeyError` if there is none."""
 
+    def written_id(self, question_id: str) -> str:
+        """Return the id of a question as the benchmark writes it, which may differ in its normal form."""
+
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield the id and the text of each of these questions, which may be faster than `get`."""
+
     def unfinished_ids(self) -> Collection[str]:
         """Return the ids of draft questions, which a run includes only if they are named."""
 

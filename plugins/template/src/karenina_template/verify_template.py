@@ -151,10 +151,11 @@ class VerifyTemplate(Stage):
             context.log.warning("%s; the verdict of verify() is not affected", failure)
         context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, passed)
         context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, failure)
-        context.set_artifact(Keys.FIELD_RESULTS, comparison.results() or None)
+        results = comparison.results()
+        context.set_artifact(Keys.FIELD_RESULTS, results or None)
         context.set_artifact(Keys.FIELD_SCORES, comparison.scores() or None)
         context.set_artifact(Keys.VERIFY_GRANULAR_RESULT, granular)
-        _explain_look_alikes(context, answer, comparison.results())
+        _explain_look_alikes(context, answer, results)
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:

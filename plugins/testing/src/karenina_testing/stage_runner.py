@@ -49,7 +49,7 @@ class StagePorts:
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
-        return spec.needs_agent is not None and spec.needs_agent(model, info)
+        return spec.needs_agent is not None and spec.needs_agent(model)(info)
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers were recorded earlier."""

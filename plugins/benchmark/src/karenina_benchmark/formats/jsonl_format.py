@@ -81,7 +81,7 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class LineIndex:
     """The position of each question, keyed by id, and the offset, number and digest of each line, by position.
 
     A digest shows whether a line has changed since loading. `broken` contains the errors in lines that cannot be read.
@@ -94,14 +94,14 @@ class _Index:
     broken: list[BenchmarkFileError]
 
 
-def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
+def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
     """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread`.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
     """
     head: Section | None = None
-    index = _Index({}, array("Q"), array("L"), bytearray(), [])
+    index = LineIndex({}, array("Q"), array("L"), bytearray(), [])
     unread: list[str] = []
     written: dict[str, str] = {}
     end = 0
@@ -206,7 +206,7 @@ class QuestionLines(MutableMapping[str, Question]):
     question, or if the line has changed since loading.
     """
 
-    def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:
+    def __init__(self, path: Path, file: IO[bytes], index: LineIndex) -> None:
         self._path = path
         self._file = file
         self._index = index
@@ -258,11 +258,22 @@ class QuestionLines(MutableMapping[str, Question]):
             if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
                 yield id
 
+    def text_of(self, question_id: str) -> str:
+        """Return the text of a question."""
+        position = self._positions[question_id]
+        if position is None:
+            return self._changed[question_id].question
+        return self._section(question_id, position).text("question") or ""
+
     def _read(self, id: str, position: int) -> Question:
         """Return the question in a line.
 
         Raises `BenchmarkFileError` if the line has changed or is not a valid question.
         """
+        return read_question(self._section(id, position), id)
+
+    def _section(self, id: str, position: int) -> Section:
+        """Return the object in a line. Raises `BenchmarkFileError` if the line has changed."""
         number = self._index.numbers[position]
         try:
             line = self._read_line(position)
@@ -273,18 +284,22 @@ class QuestionLines(MutableMapping[str, Question]):
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"
             raise BenchmarkFileError(self._path, f"line {number}", what, cure) from error
-        return read_question(_make_section(values, self._path, number), id)
+        return _make_section(values, self._path, number)
 
     def _read_line(self, position: int) -> bytes:
-        """Return a line of the file without its line break. This is safe in threads and forked processes."""
+        """Return a question's line without its line break."""
+        return self._read_lines(position)[0]
+
+    def _read_lines(self, position: int) -> list[bytes]:
+        """Return the lines from one question to the next. This is safe in threads and forked processes."""
         start, end = self._index.offsets[position], self._index.offsets[position + 1]
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
-            line = os.pread(self._file.fileno(), end - start, start)
+            lines = os.pread(self._file.fileno(), end - start, start)
         else:
             with self._seek_lock:
                 self._file.seek(start)
-                line = self._file.read(end - start)
-        return line.partition(b"\n")[0]
+                lines = self._file.read(end - start)
+        return lines.split(b"\n")
 
 
 def _may_hide_words(line: bytes) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, suggest_key
+from karenina_benchmark.formats.stored_questions import LARGE, StoredQuestions
 from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
@@ -98,25 +99,34 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         raise BenchmarkFileError(path, error.place, error.what, error.cure) from error
     declared = dict(zip((entry.row.line for entry in compared), templates.fields, strict=True))
     by_row = {entry.row.line: entry for entry in done.rows}
-    generated: set[str] = set()
+    generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
         """Return the row's declared template, or else the source in its own column, or None if there is neither."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
-        source = make_row_template(fields, None, {})
-        generated.add(source)
-        return source
+        generated.add(row.line)
+        return make_row_template(fields, None, {})
 
     columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
-    rows = tuple(_with_texts(row, by_row.get(row.line), chosen) for row in table.rows)
     used = {name: column for name, column in chosen.fields.items() if name != "answer_template"}
-    numbered = Table(path, columns_of_rows, rows, warnings=table.warnings)
-    questions = read_questions(numbered, used, row_template=make_template, checked=True)
-    benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
-    benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
-    benchmark.made_templates = {id for id, (_, question) in questions.items() if question.answer_template in generated}
+    numbered = Table(path, columns_of_rows, table.rows, warnings=table.warnings)
+
+    def with_texts(row: Row) -> Row:
+        return _with_texts(row, by_row.get(row.line), chosen)
+
+    if len(table.rows) < LARGE:
+        questions = read_questions(numbered, used, change=with_texts, row_template=make_template, checked=True)
+        benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
+        benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
+    else:
+        stored = StoredQuestions(path)
+        read_questions(numbered, used, change=with_texts, row_template=make_template, checked=True, store=stored)
+        stored.finish()
+        benchmark = BenchmarkContent.of_questions(path, ())
+        benchmark.use_questions(stored)
+    benchmark.made_templates = {id for id, row in zip(benchmark.ids, table.rows, strict=True) if row.line in generated}
     benchmark.load_notes = [*table.notes, *blank, *done.notes, *templates.notes]
     benchmark.load_warnings += [*table.warnings, *done.warnings, *templates.warnings]
     unused = [column for column in done.unused if column != templates.types]

@@ -6,10 +6,9 @@ As text, a plan lists its stages, what each stage waits for, and what is left ou
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, overload
-from weakref import ref
 
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
+    from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.plugin_checks import OwnedFields
 
-_MAX_RECENT = 4096
-"""The number of questions whose pipelines are cached; each is used before the run, and several times during it."""
 _MAX_SELECTION_KEYS = 1024
 """The maximum number of cached selection keys, so that skip reasons that name their question cannot fill memory."""
 PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
@@ -42,12 +40,54 @@ class Survey:
     """Facts about the questions of a run, collected before it starts.
 
     `stages` maps the name of each stage that checks questions before a run to the stage and the indexes of those
-    questions. `with_traits` is the number of questions with rubric traits, and `plans` contains the distinct plans.
+    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` are those of the questions.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
     with_traits: int
-    plans: Sequence[Plan]
+    pipelines: QuestionPipelines
+
+
+class QuestionPipelines(Sequence[Pipeline]):
+    """The pipeline of each question of a run, in order. It stores the distinct pipelines and a number per question."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Pipeline, int] = {}
+        self._distinct: list[Pipeline] = []
+        self._by_question = array("I")
+
+    def append(self, pipeline: Pipeline) -> None:
+        """Add the pipeline of the next question."""
+        number = self._numbers.get(pipeline)
+        if number is None:
+            number = self._numbers[pipeline] = len(self._distinct)
+            self._distinct.append(pipeline)
+        self._by_question.append(number)
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        """The distinct plans."""
+        return [pipeline.plan for pipeline in self._distinct]
+
+    def without_observers(self) -> QuestionPipelines:
+        """Return the pipelines of the same plans that report to no observer."""
+        quiet = QuestionPipelines()
+        quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
+        quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
+        quiet._by_question = self._by_question
+        return quiet
+
+    def __len__(self) -> int:
+        return len(self._by_question)
+
+    @overload
+    def __getitem__(self, place: int) -> Pipeline: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pipeline]: ...
+    def __getitem__(self, place: int | slice) -> Pipeline | Sequence[Pipeline]:
+        if isinstance(place, slice):
+            return [self._distinct[number] for number in self._by_question[place]]
+        return self._distinct[self._by_question[place]]
 
 
 class Planner:
@@ -60,7 +100,6 @@ class Planner:
         self._observers = observers
         self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
         self._pipelines: dict[int, Pipeline] = {}
-        self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_selection_key: dict[Hashable, Pipeline] = {}
         stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
@@ -82,20 +121,6 @@ class Planner:
 
         Raises `PlanError` if no valid plan exists.
         """
-        recent = self._recent.get(id(question))
-        if recent is not None and recent[0]() is question:
-            return recent[1]
-        pipeline = self._find_pipeline(question)
-        if len(self._recent) >= _MAX_RECENT:
-            self._recent.clear()
-        self._recent[id(question)] = (ref(question), pipeline)
-        return pipeline
-
-    def _find_pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`, from the cache if its stage selection has occurred before.
-
-        Raises `PlanError` if no valid plan exists.
-        """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
         if pipeline is None:
@@ -104,18 +129,28 @@ class Planner:
                 self._by_selection_key[key] = pipeline
         return pipeline
 
-    def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
+    def pipelines(self, questions: Iterable[Question]) -> QuestionPipelines:
+        """Return the pipelines of these questions. Raises `PlanError` if a question has no valid plan."""
+        pipelines = QuestionPipelines()
+        for question in questions:
+            pipelines.append(self.pipeline(question))
+        return pipelines
+
+    def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust, judging: JudgeNeeds) -> Survey:
         """Plan every question, and return the facts that the checks before a run need.
 
-        Each question is read once and not kept. Raises `PlanError` if a question has no valid plan, and `ConfigError`
-        if values of `fields` are invalid.
+        Each question is read once and not kept; it is also added to `judging`. Raises `PlanError` if a question has no
+        valid plan, and `ConfigError` if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
+        pipelines = QuestionPipelines()
         checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
             pipeline = self.pipeline(question)
+            pipelines.append(pipeline)
+            judging.add(question, pipeline)
             for problem, _ in fields.problems(question, trust):
                 problems[f"question {question.id}: {problem}"] = None
             if pipeline not in checking:
@@ -131,7 +166,7 @@ class Planner:
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
             raise ConfigError([*problems])
-        return Survey(by_stage, with_traits, [pipeline.plan for pipeline in checking])
+        return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return the results of all stage selection for a question, as a cache key; None if a stage raises an error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 from karenina_core.config import all_settings
@@ -72,7 +72,7 @@ def select_questions(
     if unknown:
         raise ConfigError([f"the benchmark has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
     if named is not None:
-        named = tuple(dict.fromkeys(benchmark.get(id).id for id in named))
+        named = tuple(dict.fromkeys(map(benchmark.written_id, named)))
     names = config.core.rubric_trait_names or ()
     traits = benchmark.trait_names() if names else ()
     unknown_traits = [name for name in names if name not in traits]
@@ -88,6 +88,13 @@ def select_questions(
     return selected if benchmark.streamed and len(selected) > MAX_IN_MEMORY else list(selected)
 
 
+def texts_of(questions: Sequence[Question]) -> Iterator[tuple[str, str]]:
+    """Return an iterator over the ids and texts of the questions of a run. Streamed questions are not built."""
+    if isinstance(questions, _EffectiveQuestions):
+        return questions.texts()
+    return ((question.id, question.question) for question in questions)
+
+
 class _EffectiveQuestions(Sequence["Question"]):
     """The questions of a benchmark with these ids and with merged rubrics. Each is built again on every access.
 
@@ -98,6 +105,10 @@ class _EffectiveQuestions(Sequence["Question"]):
         self._benchmark = benchmark
         self._ids = ids
         self._trait_names = trait_names
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Return an iterator over the ids and texts of the questions."""
+        return self._benchmark.texts(self._ids)
 
     def __len__(self) -> int:
         return len(self._ids)

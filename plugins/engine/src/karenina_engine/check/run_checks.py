@@ -19,6 +19,7 @@ from karenina_core.models.ports import CallInfo
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.check.plugin_checks import OwnedFields, check_selection
+from karenina_engine.check.questions import texts_of
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
 from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
-    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.judge_needs import JudgeNeeds
+    from karenina_engine.check.planner import Planner, QuestionPipelines
     from karenina_engine.question_source import QuestionSource
 
 logger = logging.getLogger("karenina")
@@ -85,21 +87,24 @@ def check_questions(
     questions: Sequence[Question],
     trust: Trust,
     planner: Planner,
+    judging: JudgeNeeds,
     *,
     offline: bool,
-) -> list[ModelConfig]:
-    """Check that every question has a plan whose stages accept it, and return the models that stages need.
+) -> tuple[QuestionPipelines, list[ModelConfig]]:
+    """Check that every question has a plan whose stages accept it.
+
+    Return the pipelines of the questions and the models that stages need. Each question is added to `judging`.
 
     Logs a warning for each setting that has no effect. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` if a stage rejects a question or a model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)
     if not offline:
-        warn_about_unused_settings(plugins, config, survey.plans)
-    return [need.model for need in needs]
+        warn_about_unused_settings(plugins, config, survey.pipelines.plans)
+    return survey.pipelines, [need.model for need in needs]
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
@@ -177,7 +182,7 @@ def check_recordings(
         mismatches = find_adapter(plugins, model.interface).spec.mismatches
         if mismatches is not None:
             problems += mismatches(
-                model, _call_infos(questions, config.core.replicate_count), _unselected(benchmark, questions)
+                model, _call_infos(texts_of(questions), config.core.replicate_count), _unselected(benchmark, questions)
             )
     if not problems:
         return
@@ -187,16 +192,16 @@ def check_recordings(
         logger.warning("%s", problem)
 
 
-def _call_infos(questions: Iterable[Question], replicates: int = 1) -> Iterator[CallInfo]:
+def _call_infos(texts: Iterable[tuple[str, str]], replicates: int = 1) -> Iterator[CallInfo]:
     """Yield the call of each answer, with the question's id and text and the replicate."""
-    for question in questions:
+    for id, text in texts:
         for replicate in range(1, replicates + 1):
-            yield CallInfo(question_id=question.id, question=question.question, replicate=replicate)
+            yield CallInfo(question_id=id, question=text, replicate=replicate)
 
 
 def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
     """Yield the calls of all questions of the benchmark; none if the run includes all of them."""
-    return _call_infos(benchmark) if len(questions) < len(benchmark) else iter(())
+    return _call_infos(benchmark.texts(benchmark.ids)) if len(questions) < len(benchmark) else iter(())
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:

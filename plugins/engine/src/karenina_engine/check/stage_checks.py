@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core.config import find_adapter, registered_adapters
+from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import find_tool_problems
-from karenina_engine.check.planner import Planner, QuestionSubset
+from karenina_engine.check.judge_needs import missing_ports
+from karenina_engine.check.planner import QuestionSubset
 from karenina_toolkit.http.urls import complete_url, redact_url
 
 if TYPE_CHECKING:
@@ -95,60 +96,6 @@ def _model_problems(
             continue
         problems += missing_ports(need.role, need.model, name, plugins, need.ports)
     return problems
-
-
-def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port that a stage calls and the model does not have."""
-    return [
-        f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
-        f"does not have{_adapters_with_port(plugins, port)}"
-        for port in sorted(ports - set(ports_of(plugins, model)))
-    ]
-
-
-def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
-    """Return the names of the ports of the model's adapter. Raises `PluginError` if there is no such adapter."""
-    return find_adapter(plugins, model.interface).spec.ports
-
-
-def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return the end of a message: the installed adapters that have the port and do not replay recordings."""
-    able = sorted(
-        adapter.spec.interface
-        for adapter in registered_adapters(plugins)
-        if port in adapter.spec.ports and not adapter.spec.recorded
-    )
-    return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"
-
-
-def check_judges(
-    plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], trust: Trust, planner: Planner
-) -> None:
-    """Check that there are judges with the ports that the stages call, before any answer is paid for.
-
-    Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. The questions are
-    examined only if a judge or a port is missing, because this takes a while.
-    """
-    judges = config.core.parsing_models
-    ports = frozenset[str]().union(*(offer.stage.judge_ports for offer in registered_stages(plugins)))
-    if judges and all(ports <= set(ports_of(plugins, judge)) for judge in judges):
-        return
-    needing: dict[str, tuple[Stage, list[str]]] = {}
-    for question in questions:
-        for planned in planner.plan(question).of_scope("item"):
-            if planned.stage.needs_judge(config, question, trust):
-                needing.setdefault(planned.name, (planned.stage, []))[1].append(question.id)
-    problems = [
-        f"no judge is configured, and {name} needs one for {len(ids)} of {len(questions)} questions (the first is "
-        f"{ids[0]!r}): add one, for example --judge openai:NAME (in a configuration: parsing_models)"
-        for name, (_, ids) in needing.items()
-        if not judges
-    ]
-    for judge in judges:
-        for name, (stage, _) in needing.items():
-            problems += missing_ports("judge", judge, name, plugins, stage.judge_ports)
-    if problems:
-        raise ConfigError(problems)
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:

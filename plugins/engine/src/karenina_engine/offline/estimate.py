@@ -194,7 +194,8 @@ def estimate(
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    work = _RemainingWork(Matrix(questions, config, Planner(config, plugins), configured_panel(plugins, config)))
+    pipelines = Planner(config, plugins).pipelines(questions)
+    work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         work.count({})
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))

@@ -13,7 +13,7 @@ import re
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -239,7 +239,8 @@ class ItemFiles:
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
         """List these files and those of the answer in a result. The result is changed in place and returned."""
-        result.metadata.files = self.listed()
+        if files := self.listed():
+            result.metadata.files = files
         return result
 
     def listed(self) -> list[KeptFile]:
@@ -268,13 +269,10 @@ class ItemFiles:
         return entries
 
 
-@contextmanager
-def collect_call_files() -> Iterator[ItemFiles | None]:
-    """Yield a collection for the files that a call keeps inside the `with` block; None outside of a run."""
+def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
+    """Return a context manager with a collection for the files that a call keeps in it; None outside of a run."""
     keeper = current_keeper()
-    files = keeper.for_call() if isinstance(keeper, ItemFiles) else None
-    with keeping_files(files) if files is not None else nullcontext():
-        yield files
+    return keeping_files(keeper.for_call()) if isinstance(keeper, ItemFiles) else nullcontext()
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:

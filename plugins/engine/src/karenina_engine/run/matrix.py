@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
     from karenina_core.pipeline import Pipeline
-    from karenina_engine.check.planner import Planner
+    from karenina_engine.check.planner import QuestionPipelines
     from karenina_engine.run.panel import Panel
 
 
@@ -74,14 +74,14 @@ def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelCon
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run with their pipelines, which are computed on iteration.
+    """All items of a run, computed on iteration. `pipelines` are those of the questions.
 
-    A `panel` takes the place of the judges. Iterating raises `PlanError` if a question has no valid plan.
+    A `panel` takes the place of the judges.
     """
 
     questions: Sequence[Question]
     config: VerificationConfig
-    planner: Planner
+    pipelines: QuestionPipelines
     panel: Panel | None = None
 
     @property
@@ -101,8 +101,7 @@ class Matrix:
     def __iter__(self) -> Iterator[AnswerTask]:
         core = self.config.core
         judges, orders = self.judges, count()
-        for question in self.questions:
-            pipeline = self.planner.pipeline(question)
+        for question, pipeline in zip(self.questions, self.pipelines, strict=True):
             for model in core.answering_models:
                 for replicate in range(1, core.replicate_count + 1):
                     yield AnswerTask(question, pipeline, model, replicate, judges, next(orders))
@@ -113,10 +112,7 @@ class Matrix:
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must be in ascending order. Other questions are not read.
-
-        Raises `PlanError` if a question has no valid plan.
-        """
+        """Yield the answers with these orders, which must be in ascending order. Other questions are not read."""
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:
@@ -124,5 +120,4 @@ class Matrix:
             if question is None or which != at:
                 at, question = which, self.questions[which]
             model, replicate = divmod(place, replicates)
-            pipeline = self.planner.pipeline(question)
-            yield AnswerTask(question, pipeline, models[model], replicate + 1, self.judges, order)
+            yield AnswerTask(question, self.pipelines[which], models[model], replicate + 1, self.judges, order)

@@ -118,6 +118,7 @@ class PortFactory:
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], OpenedPort] = field(default_factory=dict)
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    _needs_agent: dict[int, Callable[[CallInfo], bool]] = field(default_factory=dict)
     _services: dict[str, Endpoint] = field(default_factory=dict)
     _tools: ToolSessions = field(init=False)
 
@@ -163,7 +164,11 @@ class PortFactory:
             return True
         if isinstance(model, ModelLabel):
             return (info.question_id, info.replicate) in model.conversations
-        return spec.needs_agent is not None and spec.needs_agent(model, info)
+        if spec.needs_agent is None:
+            return False
+        if id(model) not in self._needs_agent:
+            self._needs_agent[id(model)] = spec.needs_agent(model)
+        return self._needs_agent[id(model)](info)
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers are recorded."""

@@ -17,6 +17,7 @@ from karenina_core.config import plugins_of
 from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
+from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
 from karenina_engine.check.questions import select_questions
@@ -28,7 +29,6 @@ from karenina_engine.check.run_checks import (
     check_recordings,
     check_request,
 )
-from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.results.kept_files import FileStore, files_folder
@@ -120,19 +120,17 @@ def prepare_run(
     if not trust_checked:
         config = check_restricted_values(benchmark, config, trust)
     questions = select_questions(benchmark, config, request.question_ids)
-    session = make_session(
+    return make_session(
         questions,
         config,
         plugins_of(config),
         trust=trust,
         policy=request.policy,
         offline=offline,
+        judged=not offline or not config.core.parsing_models,
         observers=request.observers,
         files=files if files is not None else _file_store(request.journal, request.output, config),
     )
-    if not offline or not config.core.parsing_models:
-        check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
-    return session
 
 
 def make_session(
@@ -143,13 +141,15 @@ def make_session(
     trust: Trust,
     policy: RetryPolicy | None = None,
     offline: bool = False,
+    judged: bool = False,
     observers: Sequence[object] = (),
     files: FileStore | None = None,
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    `observers` are called in addition to those of plugins, and `files` stores the files of items. Raises `PlanError` if
-    a question has no valid plan, and `ConfigError` for any other problem.
+    With `judged`, the judges that the stages call must be configured. `observers` are called in addition to those of
+    plugins, and `files` stores the files of items. Raises `PlanError` if a question has no valid plan, and
+    `ConfigError` for any other problem.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -157,7 +157,8 @@ def make_session(
     check_configured_models(plugins, config, offline=offline)
     all_observers = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, all_observers)
-    named = check_questions(plugins, config, questions, trust, planner, offline=offline)
+    judging = JudgeNeeds(plugins, config, trust)
+    pipelines, named = check_questions(plugins, config, questions, trust, planner, judging, offline=offline)
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
     if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply
@@ -180,7 +181,7 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, planner, configured_panel(plugins, config)),
+        Matrix(questions, config, pipelines, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
         executor=executor,
@@ -190,6 +191,8 @@ def make_session(
     if settings.budget is not None and not executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not support a budget"
         raise ConfigError([f'{why}; remove the budget, or set executor = "{AsyncioExecutor.name}"'])
+    if judged:
+        judging.check()
     return session
 
 

@@ -14,7 +14,6 @@ from karenina_core.config import find_adapter
 from karenina_core.data.result import VerificationResult
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
-from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
@@ -122,7 +121,7 @@ class RunSession:
     def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
         """Return a copy of this run without calls, observers or budget, for a process that only computes results."""
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
-        matrix = replace(self.matrix, planner=Planner(parts.config, parts.plugins))
+        matrix = replace(self.matrix, pipelines=self.matrix.pipelines.without_observers())
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
 
     @property

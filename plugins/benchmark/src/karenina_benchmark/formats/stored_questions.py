@@ -1,0 +1,71 @@
+"""The questions of a large table, which are stored in a temporary file, so that they do not fill memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from array import array
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from karenina_benchmark.document import Document, Section
+from karenina_benchmark.formats.jsonl_format import LineIndex, QuestionLines
+from karenina_core.data.question import Question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGE: Final = 20_000
+"""The number of rows from which on the questions of a table are stored in a file."""
+
+
+class StoredQuestions(QuestionLines):
+    """The questions of the table `path` by id, each built when it is accessed. The table is not read again.
+
+    The temporary file has two lines for each question: its fields, and its location in the table.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # The object closes the file; it has no name, so nothing is left behind if the process is killed.
+        file = cast("IO[bytes]", tempfile.TemporaryFile(prefix="karenina-"))  # noqa: SIM115
+        super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
+
+    def add(self, place: Section, question: Question) -> None:
+        """Add a question at a place in the table. Its id must be new."""
+        fields = question.model_dump_json(exclude_defaults=True).encode()
+        location = json.dumps([place.where(), place.document.lines.get(())]).encode()
+        self._file.write(b"%b\n%b\n" % (fields, location))
+        self._index.positions[question.id] = len(self._index.positions)
+        self._index.offsets.append(self._index.offsets[-1] + len(fields) + len(location) + 2)
+
+    def finish(self) -> None:
+        """Write what is still in the buffer, after the last question was added. Raises `OSError` if it cannot be."""
+        self._file.flush()
+
+    def where(self, question_id: str) -> str | None:
+        """Return the location of a question that was added, in words; None if there is none with this id."""
+        if question_id not in self._positions:
+            return None
+        self._file.flush()
+        place = self.place_of(question_id)
+        return place.where() if place is not None else ""
+
+    def text_of(self, question_id: str) -> str:
+        """Return the text of a question."""
+        position = self._positions[question_id]
+        if position is None:
+            return self._changed[question_id].question
+        text: str = json.loads(self._read_line(position))["question"]
+        return text
+
+    def place_of(self, question_id: str) -> Section | None:
+        """Return the row of a question in the table; None for a question that was replaced in memory."""
+        position = self._positions[question_id]
+        if position is None:
+            return None
+        where, line = json.loads(self._read_lines(position)[1])
+        lines = {} if line is None else {(): line}
+        return Section(Document(self._path, {}, lines, {}, place=where), (), {})
+
+    def _read(self, _id: str, position: int) -> Question:
+        """Return a question."""
+        return Question.model_validate_json(self._read_line(position))

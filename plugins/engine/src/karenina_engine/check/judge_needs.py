@@ -1,0 +1,91 @@
+"""The check that a run has the judges that its stages call, with the ports that they call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.config import find_adapter, registered_adapters
+from karenina_core.errors import ConfigError
+from karenina_core.stages.stage import registered_stages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set
+
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.pipeline import Pipeline
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import Stage
+
+
+class JudgeNeeds:
+    """The stages that need a judge, with the number of their questions and the id of the first of these.
+
+    Questions are examined only if a judge or a port is missing, because this takes a while.
+    """
+
+    def __init__(self, plugins: Plugins, config: VerificationConfig, trust: Trust) -> None:
+        self._plugins = plugins
+        self._config = config
+        self._trust = trust
+        judges = config.core.parsing_models
+        ports = frozenset[str]().union(*(offer.stage.judge_ports for offer in registered_stages(plugins)))
+        self._met = bool(judges) and all(ports <= set(ports_of(plugins, judge)) for judge in judges)
+        self._stages: dict[Pipeline, Sequence[Stage]] = {}
+        self._needing: dict[str, tuple[Stage, str]] = {}
+        self._counts: dict[str, int] = {}
+        self._questions = 0
+
+    def add(self, question: Question, pipeline: Pipeline) -> None:
+        """Count the stages of the question's pipeline that need a judge for it."""
+        self._questions += 1
+        if self._met:
+            return
+        stages = self._stages.get(pipeline)
+        if stages is None:
+            stages = self._stages[pipeline] = [planned.stage for planned in pipeline.plan.of_scope("item")]
+        for stage in stages:
+            if stage.needs_judge(self._config, question, self._trust):
+                self._needing.setdefault(stage.name, (stage, question.id))
+                self._counts[stage.name] = self._counts.get(stage.name, 0) + 1
+
+    def check(self) -> None:
+        """Raise `ConfigError` if there is no judge, or a judge without the ports that a stage calls."""
+        judges = self._config.core.parsing_models
+        problems = [
+            f"no judge is configured, and {name} needs one for {self._counts[name]} of {self._questions} questions "
+            f"(the first is {first!r}): add one, for example --judge openai:NAME (in a configuration: parsing_models)"
+            for name, (_, first) in self._needing.items()
+            if not judges
+        ]
+        for judge in judges:
+            for name, (stage, _) in self._needing.items():
+                problems += missing_ports("judge", judge, name, self._plugins, stage.judge_ports)
+        if problems:
+            raise ConfigError(problems)
+
+
+def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
+    """Return a message for each port that a stage calls and the model does not have."""
+    return [
+        f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
+        f"does not have{_adapters_with_port(plugins, port)}"
+        for port in sorted(ports - set(ports_of(plugins, model)))
+    ]
+
+
+def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
+    """Return the names of the ports of the model's adapter. Raises `PluginError` if there is no such adapter."""
+    return find_adapter(plugins, model.interface).spec.ports
+
+
+def _adapters_with_port(plugins: Plugins, port: str) -> str:
+    """Return the end of a message: the installed adapters that have the port and do not replay recordings."""
+    able = sorted(
+        adapter.spec.interface
+        for adapter in registered_adapters(plugins)
+        if port in adapter.spec.ports and not adapter.spec.recorded
+    )
+    return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"
