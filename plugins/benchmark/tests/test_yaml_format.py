@@ -1,11 +1,23 @@
 """The YAML format: how scalars, declared templates and imported rows are read."""
 
+from pathlib import Path
+
 import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
+from karenina_benchmark.errors import Problems
+from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_template.question_template import template_of
 
 HEAD = "karenina: 1\nname: b\n"
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["libyaml", "pyyaml"])
+def _parser(request, monkeypatch):
+    monkeypatch.setattr(yaml, "__with_libyaml__", request.param)
 
 
 def load(tmp_path, text):
@@ -197,3 +209,39 @@ def test_truths_that_are_compared_as_texts_stay_as_written(tmp_path, field, trut
     for read in (benchmark, Benchmark.load(again)):
         (question,) = read
         assert template_of(question).key.truths() == {"code": truth}
+
+
+PIECES = """a|b: |- |: |? |?|[|]|{|}|, |"|'|#| # |&x |*x|<<: |!!str |!!int |! |!own |12|0x1f|.inf|~|true|é|-#|>|2|+
+""".strip().split("|")
+TEXTS = st.lists(
+    st.sampled_from(
+        [*PIECES, "|", " ", "  ", "\n", "\n  ", "\n\n", "\t", "\r", "\u2028", "\ufeff", "---\n", "...", "\\x41"]
+    )
+)
+
+
+def outcome(text):
+    """What a text is read as: values, lines and written texts, or its errors."""
+    problems = Problems()
+    try:
+        found = read_yaml(text, Path("b.yaml"), problems)
+    except BenchmarkFileError as error:
+        return str(error)
+    return repr(found.value), found.lines, found.written, found.text_lines, list(map(str, problems.found))
+
+
+@given(TEXTS.map("".join))
+@example("a:\tb")
+@example('a: !!int\t"3"')
+@example("a: >-# no comment\n  b")
+@example("[a?]")
+@example("a: !")
+@example("a:\n\ufeffb: 1")
+@example("--- \n# only a comment")
+@example("a: [\na: 1")
+def test_libyaml_reads_a_text_as_pyyaml_does(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml, "__with_libyaml__", True)
+        found = outcome(text)
+        patch.setattr(yaml, "__with_libyaml__", False)
+        assert found == outcome(text)

@@ -15,6 +15,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems
+from karenina_benchmark.yaml_nodes import (
+    BOOL,
+    CORE,
+    FLOAT,
+    INT,
+    MERGE,
+    NULL,
+    TEXT,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    TooManyValues,
+    compose,
+)
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.json_values import MAX_DEPTH, find_problem
 
@@ -22,11 +37,6 @@ if TYPE_CHECKING:
     import yaml
 
 
-_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_NULL = re.compile(r"~|null|Null|NULL|")
-_CORE = "tag:yaml.org,2002:"
 _MAX_DIGITS = (4000, 3500)
 """The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits."""
 _MAX_REPEATS = 100_000
@@ -36,16 +46,7 @@ _BYTES_PER_NODE = 400
 _YAML_CURE = "correct it there; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
-_Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
-
-
-class TooManyValues(Exception):
-    """Raised when a YAML document contains too many values."""
-
-    def __init__(self, line: int, limit: int) -> None:
-        super().__init__(line, limit)
-        self.line = line
-        self.limit = limit
+_Pairs = dict[str, tuple[ScalarNode, Node]]
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
@@ -71,13 +72,9 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     collected = Problems() if problems is None else problems
 
     try:
-        loader = _loader()(text)
-        try:
-            node = loader.get_single_node()
-            reader = _Reader(file, collected)
-            value = reader.build(node, (), ()) if node is not None else None
-        finally:
-            loader.dispose()
+        root = compose(text, max(_MIN_NODE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_NODE))
+        reader = _Reader(file, collected)
+        value = reader.build(root, ()) if root is not None else None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -127,161 +124,132 @@ class _Reader:
         self.written: dict[Place, str] = {}
         self.deep = False
         self._file = file
-        self._built: set[int] = set()
-        self._checked: set[int] = set()
-        self._merging: set[int] = set()
-        self._merged: dict[int, _Pairs] = {}
+        self._built: set[Node] = set()
+        self._open: set[Node] = set()
+        self._merging: set[Node] = set()
+        self._merged: dict[Node, _Pairs] = {}
         self._repeats = 0
 
-    def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
-        """Return the plain value of a node at `path`. `above` contains the enclosing nodes, for detecting cycles.
+    def build(self, node: Node, path: Place) -> Any:
+        """Return the plain value of a node at `path`.
 
         Errors in scalars are collected, and the value of such a scalar is None. Raises `BenchmarkFileError` for a
         cycle, an unsupported tag, and too many repetitions through aliases.
         """
-        import yaml
-
-        if any(node is other for other in above):
-            raise self._error(node, "an alias refers to a value that contains it", "write the value out")
-        self.deep = self.deep or len(path) > MAX_DEPTH
-        if id(node) in self._built:
+        if node in self._built:
+            if node in self._open:
+                raise self._error(node, "an alias refers to a value that contains it", "write the value out")
             self._count_repeat(node)
-        self._built.add(id(node))
-        self.lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path, (*above, node))
-        if isinstance(node, yaml.SequenceNode):
-            self._check_tag(node, "seq")
-            return [self.build(entry, (*path, place), (*above, node)) for place, entry in enumerate(node.value)]
-        assert isinstance(node, yaml.ScalarNode)
-        self.written[path] = node.value
-        if node.style == "|":
-            self.text_lines[path] = node.start_mark.line + 2
-        return self._problems.attempt(self._scalar, node)
+        self._built.add(node)
+        if len(path) > MAX_DEPTH:
+            self.deep = True
+        self.lines.setdefault(path, node.line + 1)
+        if isinstance(node, ScalarNode):
+            self.written[path] = node.value
+            if node.block:
+                self.text_lines[path] = node.line + 2
+            return node.value if node.tag == TEXT else self._problems.attempt(self._scalar, node)
+        self._open.add(node)
+        value = self._mapping(node, path) if isinstance(node, MappingNode) else self._sequence(node, path)
+        self._open.remove(node)
+        return value
 
-    def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
+    def _sequence(self, node: SequenceNode, path: Place) -> list[Any]:
+        """Return the plain values of a sequence."""
+        self._check_tag(node, "seq")
+        return [self.build(entry, (*path, place)) for place, entry in enumerate(node.value)]
+
+    def _mapping(self, node: MappingNode, path: Place) -> dict[str, Any]:
         """Return the plain values of a mapping, with merged keys, and record the line of each key."""
         mapping: dict[str, Any] = {}
         for name, (key, value) in self._pairs(node).items():
             place = (*path, name)
-            self.lines[place] = key.start_mark.line + 1
-            mapping[name] = self.build(value, place, above)
+            self.lines[place] = key.line + 1
+            mapping[name] = self.build(value, place)
         return mapping
 
-    def _pairs(self, node: yaml.MappingNode) -> _Pairs:
+    def _pairs(self, node: MappingNode) -> _Pairs:
         """Return the keys and values of a mapping: first those merged with `<<`, then the mapping's own."""
-        if id(node) in self._merged:
-            return self._merged[id(node)]
-        if id(node) in self._merging:
+        if node in self._merged:
+            return self._merged[node]
+        if node in self._merging:
             raise self._error(node, "an alias refers to a value that contains it", "write the value out")
-        self._merging.add(id(node))
-        self._check_keys(node)
+        self._merging.add(node)
         merged: _Pairs = {}
         own: _Pairs = {}
-        for key, value in node.value:
-            if key.tag == _CORE + "merge":
+        for key, value in self._checked_pairs(node):
+            if key.tag == MERGE:
                 self._merge_keys(value, merged)
             else:
                 own.setdefault(key.value, (key, value))
-        pairs = self._merged[id(node)] = {**merged, **own}
+        pairs = self._merged[node] = {**merged, **own} if merged else own
         return pairs
 
-    def _check_keys(self, node: yaml.MappingNode) -> None:
-        """Collect an error for each duplicate key. Raises `BenchmarkFileError` for a key that is not a scalar."""
-        import yaml
+    def _checked_pairs(self, node: MappingNode) -> list[tuple[ScalarNode, Node]]:
+        """Return the keys and values of a mapping. An error for each duplicate key is collected.
 
+        Raises `BenchmarkFileError` for a key that is not a scalar.
+        """
         self._check_tag(node, "map")
         seen: dict[str, int] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
+        pairs = []
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
                 raise self._error(key, "a key must be text", "put it in quotes")
             if key.value in seen:
                 what = f"the key {key.value!r} appears twice (first in line {seen[key.value]})"
                 self._problems.found.append(self._error(key, what, "remove one of them"))
-            seen.setdefault(key.value, key.start_mark.line + 1)
+            seen.setdefault(key.value, key.line + 1)
+            pairs.append((key, value))
+        return pairs
 
-    def _merge_keys(self, node: yaml.Node, merged: _Pairs) -> None:
+    def _merge_keys(self, node: Node, merged: _Pairs) -> None:
         """Add the pairs of the mapping or mappings after `<<` to `merged`; keys that are already there are kept."""
-        import yaml
-
-        for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            if not isinstance(source, yaml.MappingNode):
+        for source in node.value if isinstance(node, SequenceNode) else [node]:
+            if not isinstance(source, MappingNode):
                 raise self._error(source, "`<<` needs a mapping or a list of mappings", "name one after it")
             self._count_repeat(node)
             for name, pair in self._pairs(source).items():
                 self._count_repeat(node)
                 merged.setdefault(name, pair)
 
-    def _count_repeat(self, node: yaml.Node) -> None:
+    def _count_repeat(self, node: Node) -> None:
         """Count a value that an alias repeats. Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS`."""
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write the values out")
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
+    def _scalar(self, node: ScalarNode) -> Any:
         """Return the value of a scalar. Raises `BenchmarkFileError` if its text does not fit its tag."""
-        text: str = node.value
-        match node.tag.removeprefix(_CORE):
+        text = node.value
+        match node.tag.removeprefix(CORE):
             case "null":
                 return None
-            case "bool" if _BOOL.fullmatch(text):
+            case "bool" if BOOL.fullmatch(text):
                 return text.lower() == "true"
-            case "int" if _INT.fullmatch(text) and len(text) <= _MAX_DIGITS[text[:2] == "0x"]:
+            case "int" if INT.fullmatch(text) and len(text) <= _MAX_DIGITS[text[:2] == "0x"]:
                 return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-            case "float" if _FLOAT.fullmatch(text):
+            case "float" if FLOAT.fullmatch(text):
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it a string"
+            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(CORE)}", "put it in quotes to make it a string"
         )
 
-    def _check_tag(self, node: yaml.Node, kind: str) -> None:
+    def _check_tag(self, node: SequenceNode | MappingNode, kind: str) -> None:
         """Raise `BenchmarkFileError` if a node has a tag other than the standard tag of its kind."""
-        if node.tag not in (_CORE + kind, "!"):
+        if node.tag not in (CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
-    def _error(self, node: yaml.Node, what: str, cure: str) -> BenchmarkFileError:
+    def _error(self, node: Node, what: str, cure: str) -> BenchmarkFileError:
         """Return an error with the line of a node."""
-        return BenchmarkFileError(self._file, f"line {node.start_mark.line + 1}", what, cure)
+        return BenchmarkFileError(self._file, f"line {node.line + 1}", what, cure)
 
 
 def is_special(text: str) -> bool:
     """Return whether an unquoted text would be read as null, a boolean or a number."""
-    return any(pattern.fullmatch(text) for pattern in (_NULL, _BOOL, _INT, _FLOAT))
-
-
-@cache
-def _loader() -> type[yaml.SafeLoader]:
-    """Return the loader class, defined here so that PyYAML is imported only when it is needed."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """A loader with the scalar types of YAML 1.2, and a limit on nodes, because each takes 0.5 kB of memory."""
-
-        nodes = 0
-        max_nodes = 0
-
-        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            """Compose a node. Raises `TooManyValues` if the document has more nodes than the file size limit allows."""
-            self.max_nodes = self.max_nodes or max(_MIN_NODE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_NODE)
-            self.nodes += 1
-            if self.nodes > self.max_nodes:
-                raise TooManyValues(self.line + 1, self.max_nodes)
-            composed: yaml.Node | None = super().compose_node(parent, index)
-            return composed
-
-        yaml_implicit_resolvers = {
-            None: [
-                (_CORE + "merge", re.compile("<<$")),
-                (_CORE + "null", re.compile(f"(?:{_NULL.pattern})$")),
-                (_CORE + "bool", re.compile(f"(?:{_BOOL.pattern})$")),
-                (_CORE + "int", re.compile(f"(?:{_INT.pattern})$")),
-                (_CORE + "float", re.compile(f"(?:{_FLOAT.pattern})$")),
-            ]
-        }
-
-    return Loader
+    return any(pattern.fullmatch(text) for pattern in (NULL, BOOL, INT, FLOAT))
 
 
 _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.padding import Padding
-from rich.segment import Segment
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +20,15 @@ from karenina_engine.results.result_text import (
     trait_lines,
 )
 from karenina_engine.results.tables import result_table
+from karenina_terminal.styled_text import (
+    Content,
+    LineWriter,
+    Part,
+    StyledTable,
+    StyledText,
+    lay_out_grid,
+    wrap_parts,
+)
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.printable import clean, clip, quantity, shorten
 
@@ -48,6 +54,7 @@ MAX_DETAILED: Final = 20_000
 """The maximum number of characters in a wrapped text; wrapping longer texts takes seconds."""
 MAX_ROWS: Final = 100
 """The maximum number of results in a table; the result file contains all of them."""
+_UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
 """The minimum width of a terminal in which results are printed as a table."""
 _LEAST_WAIT: Final = 0.05
@@ -56,10 +63,13 @@ _LEAST_WAIT: Final = 0.05
 
 def verdict(outcome: Outcome, console: Console) -> Text:
     """Return the outcome with its symbol, in its color."""
+    return Text(*_verdict(outcome, unicode=_is_unicode(console)))
+
+
+def _verdict(outcome: Outcome, *, unicode: bool) -> Part:
+    """Return the outcome with its symbol, in its color."""
     symbol = outcome_symbol(outcome)
-    if not _unicode(console):
-        symbol = _PLAIN[symbol]
-    return Text(f"{symbol} {outcome.value}", style=STYLES[outcome.group])
+    return f"{symbol if unicode else _PLAIN[symbol]} {outcome.value}", STYLES[outcome.group]
 
 
 def print_result(
@@ -83,52 +93,38 @@ def print_result(
     item kept.
     """
     meta = result.metadata
-    head = _head(console, result, position)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")
-    grid.add_row("Question", _cut(meta.question_text))
-    answer = _answer(result, MAX_DETAILED if detailed else most_answer, full=full)
-    grid.add_row("Answer", Group(answer, Text(models_text(result), style="dim")))
+    writer = LineWriter(console)
+    unicode = _is_unicode(console)
+    most = MAX_DETAILED if detailed else most_answer
+    models = StyledText([(models_text(result), "dim")], "dim")
+    grid: list[tuple[str, Content]] = [
+        ("Question", [_cut(meta.question_text)]),
+        ("Answer", [_answer(result, most, full=full), models]),
+    ]
     rows = field_rows(result)
     if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
-        grid.add_row("Fields", _fields(rows, result.undecided_fields(), console, rules or {}))
+        grid.append(("Fields", _fields(rows, result.undecided_fields(), rules or {}, unicode=unicode)))
     elif rows or meta.raw_answer:
         truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
-        grid.add_row("Truth", _cut(truths or _raw_truth(result)))
+        grid.append(("Truth", [_cut(truths or _raw_truth(result))]))
     traits = trait_lines(result)
     if traits:
-        grid.add_row("Traits", _cut("\n".join(traits)))
-    grid.add_row("Why", _cut(result.why()))
+        grid.append(("Traits", [_cut("\n".join(traits))]))
+    grid.append(("Why", [_cut(result.why())]))
     if detailed:
-        _add_details(grid, result, files)
-    _print_block(console, head, grid)
-    if full and len(result.template.raw_llm_response) > (MAX_DETAILED if detailed else most_answer):
-        console.print(_UnwrappedText(clean(result.template.raw_llm_response)), crop=False)
+        grid += _details(result, files)
+    writer.write(wrap_parts(_head(result, position, unicode=unicode), console.width))
+    writer.write(lay_out_grid(grid, console.width))
+    writer.write([[(" " * console.width, "")]])
+    if full and len(result.template.raw_llm_response) > most:
+        writer.write([[(line, "")] for line in (*clean(result.template.raw_llm_response).split("\n"), "")])
 
 
-@dataclass(frozen=True, slots=True)
-class _UnwrappedText:
-    """A text that is printed without wrapping: wrapping several megabytes would take minutes."""
-
-    text: str
-
-    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
-        yield Segment(f"{self.text}\n\n")
-
-
-def _head(console: Console, result: VerificationResult, position: str) -> Text:
+def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[Part]:
     """Return the first line of a result: verdict, position and question id."""
-    head = verdict(result.outcome, console)
-    for part in (position, result.metadata.question_id):
-        head.append(f"  {clean(part)}" if part else "", style="dim")
-    return head
-
-
-def _print_block(console: Console, head: Text, grid: Table) -> None:
-    """Print a result: its head, then the table of its parts, indented."""
-    console.print(head)
-    console.print(Padding(grid, (0, 0, 1, 2)))
+    text, style = _verdict(result.outcome, unicode=unicode)
+    others = [(f"  {clean(part)}", f"dim {style}") for part in (position, result.metadata.question_id) if part]
+    return [(text, style), *others]
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
@@ -164,7 +160,10 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 def _why(result: VerificationResult) -> Text:
     """Return the reason for the outcome, cut to 200 characters if the item was judged, and otherwise with advice."""
-    return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
+    if result.outcome.judged:
+        return Text(shorten(result.why(), 200))
+    beginning, note = clip(result.why(), MAX_DETAILED)
+    return Text(beginning) + Text(note, style="dim")
 
 
 def print_results(console: Console, results: Results, path: Path | None = None) -> None:
@@ -228,9 +227,10 @@ class Failures:
             return False
         self._others.setdefault(first, []).append(number)
         if not self._console.is_terminal:
-            head = _head(self._console, result, f"{number}/{self._count}")
+            head = _head(result, f"{number}/{self._count}", unicode=_is_unicode(self._console))
             state = "undecided" if first in self._undecided else "failed"
-            self._console.print(head.append(f"  {state} like item {first}"), soft_wrap=True)
+            line = [*head, (f"  {state} like item {first}", head[0][1])]
+            LineWriter(self._console).write(wrap_parts(line, _UNLIMITED))
         return True
 
     def print(self, path: Path | None) -> None:
@@ -262,7 +262,7 @@ def _raw_truth(result: VerificationResult) -> str:
     return result.metadata.raw_answer or ""
 
 
-def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
+def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
     """Return the answer, truncated to `most` characters, or a remark if it is empty.
 
     With `full`, a longer answer is replaced with a note on its length, because it is printed below the table.
@@ -270,72 +270,71 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
     answer = result.template.raw_llm_response
     if not answer.strip():
         missing = "(none)" if result.outcome.unjudgeable else "(empty)" if not answer else "(only white space)"
-        return Text(missing, style="dim")
+        return StyledText([(missing, "dim")], "dim")
     if full and len(answer) > most:
-        return Text(f"({len(answer):,} characters, below)", style="dim")
+        return StyledText([(f"({len(answer):,} characters, below)", "dim")], "dim")
     return _cut(answer, most, hint=": `karenina show --full`")
 
 
-def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> Text:
+def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> StyledText:
     """Return a text truncated to `most` characters, with the number of missing characters and `hint`."""
     beginning, note = clip(text, most, hint)
-    return Text(beginning) + Text(note, style="dim")
+    return StyledText([(beginning, ""), (note, "dim")])
 
 
 def _fields(
     rows: Sequence[tuple[str, str, str, bool | None]],
     undecided: Sequence[str],
-    console: Console,
     rules: FieldRules,
-) -> RenderableType:
+    *,
+    unicode: bool,
+) -> StyledTable:
     """Return a table of the template's fields, with a column for the rules if one is known.
 
     A field that was not compared has no mark, and an undecided one has `?`.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("")
     shown = any(name in rules for name, *_ in rows)
-    for name in ("field", "extracted", "truth", *(("rule",) if shown else ())):
-        table.add_column(name, overflow="fold")
-    good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
+    good, bad = ("✓", "✗") if unicode else ("+", "x")
+    table = []
     for name, extracted, truth, passed in rows:
         if passed is None:
-            mark = Text("?" if name in undecided else "")
+            mark = StyledText([("?" if name in undecided else "", "")])
         else:
-            mark = Text(good, "green") if passed else Text(bad, "red")
+            mark = StyledText([(good, "green") if passed else (bad, "red")])
         rule = [_cut(rules.get(name, ""))] if shown else []
-        table.add_row(mark, Text(clean(name)), _cut(extracted), _cut(truth), *rule)
-    return table
+        table.append([mark, StyledText([(clean(name), "")]), _cut(extracted), _cut(truth), *rule])
+    return StyledTable(["", "field", "extracted", "truth", *(("rule",) if shown else ())], table)
 
 
-def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | None) -> None:
-    """Add rows to `grid` for detailed output only: vetoes, revisions, reasons, excerpts, files and stages."""
+def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
+    """Yield the rows for detailed output only: vetoes, revisions, reasons, excerpts, files and stages."""
     template = result.template
     for veto in result.vetoes:
-        grid.add_row("Veto", _cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})"))
+        yield "Veto", [_cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")]
     for change in result.revisions:
         text = f"{change.stage}: {change.artifact} from {as_text(change.before)} to {as_text(change.after)}"
-        grid.add_row("Revision", _cut(f"{text}: {change.reason}"))
+        yield "Revision", [_cut(f"{text}: {change.reason}")]
     if template.verify_granular_result is not None:
-        grid.add_row("Granular", Text(as_text(template.verify_granular_result)))
+        yield "Granular", [StyledText([(as_text(template.verify_granular_result), "")])]
     judged = result.deep_judgment
     for name, reason in ((judged.attribute_reasoning or {}) if judged is not None else {}).items():
-        grid.add_row("Reason", _cut(f"{name}: {reason}"))
+        yield "Reason", [_cut(f"{name}: {reason}")]
     for row in result_table([result], "excerpts"):
         sure = f" ({row['confidence']} confidence)" if row["confidence"] is not None else ""
-        grid.add_row("Excerpt", _cut(f"{row['name']}: \u201c{row['text']}\u201d{sure}"))
+        yield "Excerpt", [_cut(f"{row['name']}: \u201c{row['text']}\u201d{sure}")]
     for name, reason in (result.rubric.reasons() if result.rubric is not None else {}).items():
-        grid.add_row("Reason", _cut(f"{name}: {reason}"))
+        yield "Reason", [_cut(f"{name}: {reason}")]
     for name, passed in (template.regex_validation_results or {}).items():
-        grid.add_row("Pattern", _cut(f"{name}: {'found' if passed else 'not found'}"))
+        yield "Pattern", [_cut(f"{name}: {'found' if passed else 'not found'}")]
     for owner, values in result.extensions.items():
-        grid.add_row("Extension", _cut(f"{owner}: {as_text(values)}"))
+        yield "Extension", [_cut(f"{owner}: {as_text(values)}")]
     for number, kept in enumerate(result.metadata.files):
-        grid.add_row("" if number else "Files", _cut(file_text(kept, files)))
+        yield "" if number else "Files", [_cut(file_text(kept, files))]
     for number, record in enumerate(result.stages):
-        grid.add_row("" if number else "Stages", Text(_stage_text(record)))
+        yield "" if number else "Stages", [StyledText([(_stage_text(record), "")])]
     meta = result.metadata
-    grid.add_row("Item", Text(f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}", style="dim"))
+    item = f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}"
+    yield "Item", [StyledText([(item, "dim")], "dim")]
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
@@ -362,6 +361,6 @@ def _stage_text(record: StageRecord) -> str:
     return clean(f"{line}: {reason}" if reason else line)
 
 
-def _unicode(console: Console) -> bool:
+def _is_unicode(console: Console) -> bool:
     """Return whether the console can print symbols such as check marks."""
     return console.encoding.lower().startswith("utf")

@@ -1,0 +1,218 @@
+"""The nodes of a YAML document, composed from the events of libyaml, or of PyYAML's own parser, with equal results.
+
+PyYAML has libyaml on most systems, and it is twenty times as fast. Its messages and some of its rules differ, so what
+it does not accept is parsed again by PyYAML's own parser, which then also reports the error.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    import yaml
+    from yaml.composer import ComposerError
+
+CORE: Final = "tag:yaml.org,2002:"
+NULL: Final = re.compile(r"~|null|Null|NULL|")
+BOOL: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
+INT: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+TEXT: Final = CORE + "str"
+MERGE: Final = CORE + "merge"
+_TAGS: Final = {
+    MERGE: re.compile("<<"),
+    f"{CORE}null": NULL,
+    f"{CORE}bool": BOOL,
+    f"{CORE}int": INT,
+    f"{CORE}float": FLOAT,
+}
+_KNOWN_TAGS: Final = {TEXT, CORE + "seq", CORE + "map", *_TAGS}
+_ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
+"""Unusual line breaks, and byte-order marks."""
+_BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
+"""The first line of a block."""
+_FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
+"""The first characters of unquoted texts that may be something other than a string."""
+
+
+@dataclass(eq=False, slots=True)
+class ScalarNode:
+    """A scalar, with its text, the line on which it starts (from 0), and whether it is a block (`|`)."""
+
+    tag: str
+    value: str
+    line: int
+    block: bool
+
+
+@dataclass(eq=False, slots=True)
+class SequenceNode:
+    """A sequence, and the line on which it starts."""
+
+    tag: str
+    value: list[Node]
+    line: int
+
+
+@dataclass(eq=False, slots=True)
+class MappingNode:
+    """A mapping as pairs of keys and values, and the line on which it starts."""
+
+    tag: str
+    value: list[tuple[Node, Node]]
+    line: int
+
+
+Node = ScalarNode | SequenceNode | MappingNode
+
+
+class _Parser(Protocol):
+    """A parser of PyYAML, in C or in Python."""
+
+    def get_event(self) -> Any: ...
+
+
+class TooManyValues(Exception):
+    """Raised when a YAML document contains too many values."""
+
+    def __init__(self, line: int, limit: int) -> None:
+        super().__init__(line, limit)
+        self.line = line
+        self.limit = limit
+
+
+class _Uncertain(Exception):
+    """Raised when PyYAML's own parser may read a document differently from libyaml, or reject it."""
+
+
+def compose(text: str, max_nodes: int) -> Node | None:
+    """Return the root of a YAML document; None if the document is empty.
+
+    Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
+    character, `RecursionError` if it is nested too deeply, and `TooManyValues` if it has more than `max_nodes` values.
+    """
+    import yaml
+
+    if yaml.__with_libyaml__ and not _ODD.search(text):
+        with suppress(yaml.YAMLError, UnicodeError, _Uncertain):
+            return _Composer(yaml.CSafeLoader(text), max_nodes, _Differences(text)).compose_document()
+    return _Composer(yaml.SafeLoader(text), max_nodes).compose_document()
+
+
+class _Differences:
+    """A search for the places of a text that libyaml accepts, and PyYAML's own parser reads differently or rejects."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tabs = text.count("\t")
+
+    def check(self, event: Any, flow: bool) -> None:
+        """Raise `_Uncertain` if the start of a value is such a place. `flow` is whether it is in `[]` or `{}`."""
+        import yaml
+
+        if event.tag is not None and event.tag not in _KNOWN_TAGS:
+            raise _Uncertain
+        if not isinstance(event, yaml.ScalarEvent):
+            return
+        if not event.style:
+            if flow and "?" in event.value:
+                raise _Uncertain
+        elif event.style in "|>" or self._tabs:
+            written = self._text[event.start_mark.index : event.end_mark.index]
+            if event.style in "|>":
+                first, _, written = written.partition("\n")
+                if not _BLOCK_START.fullmatch(first):
+                    raise _Uncertain
+            elif event.tag is not None or event.anchor is not None:
+                return  # a tab may stand after it
+            self._tabs -= written.count("\t")
+
+    def check_end(self, root: Node) -> None:
+        """Raise `_Uncertain` if there are tabs elsewhere than in quoted texts and blocks, or only a scalar."""
+        if self._tabs or isinstance(root, ScalarNode):
+            raise _Uncertain
+
+
+class _Composer:
+    """A builder of nodes from the events of a parser."""
+
+    def __init__(self, parser: _Parser, max_nodes: int, differences: _Differences | None = None) -> None:
+        self._next = parser.get_event
+        self._max_nodes = max_nodes
+        self._differences = differences
+        self._anchors: dict[str, Node] = {}
+        self._nodes = 0
+
+    def compose_document(self) -> Node | None:
+        """Return the root of the only document; None if there is none. Raises as `compose` does, or `_Uncertain`."""
+        import yaml
+
+        self._next()
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return None
+        root = self._compose(self._next(), flow=False)
+        self._next()
+        event = self._next()
+        if not isinstance(event, yaml.StreamEndEvent):
+            raise _error("but found another document", event.start_mark)
+        if self._differences is not None:
+            self._differences.check_end(root)
+        return root
+
+    def _compose(self, event: Any, flow: bool) -> Node:
+        """Return the node that an event starts, or that it refers to. `flow` is whether it is in `[]` or `{}`."""
+        import yaml
+
+        line = event.start_mark.line
+        self._nodes += 1
+        if self._nodes > self._max_nodes:
+            raise TooManyValues(line + 1, self._max_nodes)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise _error(f"found undefined alias {event.anchor!r}", event.start_mark)
+            return self._anchors[event.anchor]
+        if event.anchor is not None and event.anchor in self._anchors:
+            raise _error("second occurrence", event.start_mark)
+        if self._differences is not None:
+            self._differences.check(event, flow)
+        node = _start_node(event, line)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        if isinstance(node, SequenceNode):
+            while not isinstance(entry := self._next(), yaml.SequenceEndEvent):
+                node.value.append(self._compose(entry, event.flow_style))
+        elif isinstance(node, MappingNode):
+            while not isinstance(key := self._next(), yaml.MappingEndEvent):
+                pair = self._compose(key, event.flow_style), self._compose(self._next(), event.flow_style)
+                node.value.append(pair)
+        return node
+
+
+def _start_node(event: Any, line: int) -> Node:
+    """Return the node of a scalar, or an empty one of a collection."""
+    import yaml
+
+    tag = None if event.tag == "!" else event.tag
+    if isinstance(event, yaml.ScalarEvent):
+        tag = tag or (_resolve(event.value) if event.implicit[0] else TEXT)
+        return ScalarNode(tag, event.value, line, event.style == "|")
+    if isinstance(event, yaml.SequenceStartEvent):
+        return SequenceNode(tag or CORE + "seq", [], line)
+    return MappingNode(tag or CORE + "map", [], line)
+
+
+def _error(problem: str, mark: yaml.Mark) -> ComposerError:
+    """Return an error as PyYAML's composer raises it."""
+    from yaml.composer import ComposerError
+
+    return ComposerError(None, None, problem, mark)
+
+
+def _resolve(text: str) -> str:
+    """Return the tag of an unquoted scalar."""
+    if text and text[0] not in _FIRST:
+        return TEXT
+    return next((tag for tag, pattern in _TAGS.items() if pattern.fullmatch(text)), TEXT)
