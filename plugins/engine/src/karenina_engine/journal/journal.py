@@ -18,6 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 from unicodedata import normalize
 
+from karenina_core.data.result import VerificationResult
 from karenina_core.errors import describe_error
 from karenina_core.models.ports import AgentReply, ErrorCategory, NoRecordedReply, PortError
 from karenina_core.text import compose
@@ -26,6 +27,7 @@ from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
+from karenina_engine.journal.compression import TextCompressor, TextReader, dictionary_id
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
     BloomFilter,
@@ -43,6 +45,7 @@ from karenina_engine.journal.rows import (
 from karenina_engine.journal.schema import (
     LAST_RUN,
     MARK_SEEN,
+    STORE_FACT,
     STORE_REPLY,
     STORE_RESULT,
     STORE_RUN,
@@ -52,6 +55,7 @@ from karenina_engine.journal.schema import (
 )
 from karenina_engine.journal.writer import GATHERING, JournalWriter
 from karenina_engine.results.result_file import digest_run, is_header
+from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
 __all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
 
 _TARGET: Final = "target "
+_QUESTION_ID: Final = re.compile(rb'"question_id":("(?:[^"\\]|\\.)*")')
 _DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
 
 logger = logging.getLogger("karenina")
@@ -94,6 +99,8 @@ class Journal:
         self.run_id = 0
         self._lock = lock
         self._writer = JournalWriter(path, database, limits)
+        self._compressor = TextCompressor(self._store_fact)
+        self._texts = TextReader(lambda: self._database)
         self._session: tuple[Any, ...] = ()
         self._sync: Sync = "normal"
         self._warned = False
@@ -215,6 +222,7 @@ class Journal:
             if ledger is not None:
                 self._begin_session(ledger)
             id = self._own_id()
+            self._compressor = TextCompressor(self._store_fact, self._dictionary_of_run())
         if command.get("benchmark") is not None:
             user_state.store_command(id, self.path, command)
 
@@ -224,8 +232,18 @@ class Journal:
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
         id = user_state.new_id()
-        self._database.execute("INSERT OR REPLACE INTO meta VALUES ('id', ?)", (id,))
+        self._database.execute(STORE_FACT, ("id", id))
         return id
+
+    def _dictionary_of_run(self) -> bytes | None:
+        """Return the dictionary with which results of the run are compressed; None if there is none."""
+        query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
+        row = self._row(query, self.run_id)
+        return self._texts.dictionary(dictionary_id(row[0])) if row else None
+
+    def _store_fact(self, name: str, value: bytes) -> None:
+        """Add a row to `meta` with the next commit."""
+        self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
         """Store the endpoint digests of the run's models, by port and model id. Rescoring finds replies by them.
@@ -235,7 +253,7 @@ class Journal:
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
             self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
-            self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+            self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the digests that `store_endpoint_digests` stored. Malformed digests are ignored."""
@@ -425,10 +443,16 @@ class Journal:
                 break
         if row is None:
             return None
-        if not row or row[3:8] != (*item, fingerprint) or not is_intact("results", row[1:]):
+        read = self._with_text(row, 1) if row else ()
+        if not read or read[3:8] != (*item, fingerprint) or not is_intact("results", read[1:]):
             self.warn_of_damage(f"a result of question {item[0]!r}")
             return None
-        return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
+        return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
+
+    def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
+        """Return a row of `results`, whose columns begin at `start`, with the text of its result."""
+        with journal_errors(self.path, "read"):
+            return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
         """Return whether all lines of `file` except its header are results of the last run.
@@ -437,55 +461,61 @@ class Journal:
         """
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
-            stored = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
-        cut_off = b""
+            stored = {_digest(text) for (value,) in rows if (text := self._dumped_text(value))}
+        cut_off, reader = b"", LineReader()
         with file.open("rb") as lines:
             for line in lines:
                 if is_header(line):
-                    continue
-                if not line.endswith(b"\n"):
+                    reader.add_rows(line)
+                elif not line.endswith(b"\n"):
                     cut_off = line
-                elif _digest(line[:-1]) not in stored:
+                elif _digest(_dumped_line(reader, line)) not in stored:
                     return False
-        return not cut_off or self._has_result_starting_with(cut_off)
+        return not cut_off or self._has_line_starting_with(cut_off)
 
-    def _has_result_starting_with(self, start: bytes) -> bool:
-        """Return whether a result of the last run starts with these bytes.
+    def _dumped_text(self, stored: object) -> bytes:
+        """Return the text of a stored result as `dump_result` returns it; empty if it is not a result."""
+        text = self._texts.read(stored)
+        data = text.encode("utf-8", "replace")
+        return data if isinstance(stored, bytes) else _dumped_line(LineReader(), data)
+
+    def _has_line_starting_with(self, start: bytes) -> bool:
+        """Return whether the line of a result of the last run starts with these bytes.
 
         A killed process may have written only the start of a line.
         """
+        named = _QUESTION_ID.search(start)
+        question = json.loads(named[1]) if named is not None else None
         query = (
-            "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
-            "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
+            "SELECT result FROM results WHERE run = (SELECT max(id) FROM runs) AND question_id = ifnull(?, question_id)"
         )
-        return self._row(query, len(start), start) is not None
+        with journal_errors(self.path, "read"):
+            for (value,) in self._database.execute(query, (question,)):
+                text = self._texts.read(value)
+                lines = [text, LineWriter().lines(self._dumped_text(value).decode())[-1]]
+                lines += [VerificationResult.model_validate_json(text).model_dump_json()] if text else []
+                if any(line.encode().startswith(start) for line in lines):
+                    return True
+        return False
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, the JSON line `text`. The row is in the file once the awaitable completes.
+        """Store an item's result, as `dump_result` returns it. The row is in the file once the awaitable completes.
 
         Raises `UnstorableRow` (here or when awaited) if the result cannot be stored, and `JournalError` if the file
         cannot be written.
         """
         try:
-            row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
+            finished = FinishedItem(index, item, fingerprint, outcome, text, again)
+            row = make_result_row(self.run_id, finished, self._compressor.compress)
         except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot store it: {describe_error(error)}") from error
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Store a result that another process produced. The file contains it after the next `flush`."""
-        row = make_result_row(
-            self.run_id,
-            finished.index,
-            finished.item,
-            finished.fingerprint,
-            finished.outcome,
-            finished.text,
-            finished.again,
-        )
-        self._writer.add(STORE_RESULT, row)
+        self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
@@ -504,9 +534,17 @@ def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
-def _digest(line: bytes) -> bytes:
-    """Return the start of a line's digest, which saves memory."""
-    return hashlib.sha256(line).digest()[:16]
+def _digest(text: bytes) -> bytes:
+    """Return the start of a text's digest, which saves memory."""
+    return hashlib.sha256(text).digest()[:16]
+
+
+def _dumped_line(reader: LineReader, line: bytes) -> bytes:
+    """Return the result in a line as `dump_result` returns it; empty if the line is not a result."""
+    try:
+        return reader.stored_text(line)
+    except ResultFileError:
+        return b""
 
 
 REPLAY_CURE: Final = "; run without --replay to make it"
