@@ -148,7 +148,9 @@ class LineReader:
         if not text.startswith(ROW_LINE):
             return parse_result(text, place)
         try:
-            return VerificationResult.model_validate(self._with_row(from_json(text, allow_inf_nan=False), place))
+            return VerificationResult.model_validate(
+                self._with_row(from_json(text.rstrip(), allow_inf_nan=False), place)
+            )
         except ValidationError as error:
             raise _invalid_result(error, place) from error
         except ValueError as error:
