@@ -55,7 +55,8 @@ def ids(text: str) -> list[str]:
 def test_the_whole_results_are_shown_with_a_warning(site: Environment, cut: Path) -> None:
     shown = site.karenina("show", cut)
     assert shown.returncode == 0
-    assert "ends within line 3, which is skipped; the 1 results before it are complete" in shown.stderr
+    number = len(cut.read_text("utf-8").splitlines())
+    assert f"ends within line {number}, which is skipped; the 1 results before it are complete" in shown.stderr
     assert "1 of 1 judged" in shown.stdout
 
 
