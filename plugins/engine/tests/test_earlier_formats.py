@@ -1,8 +1,9 @@
 """Result files and journals of earlier versions, which are in `data`, are read as they were written.
 
-Both pairs have a result file with all fields in each line and a journal of format 2. `fields` has one result in which
-every field has a value other than its default, and one in which every field has its default. `genes` is the run of a
-benchmark of three questions with recorded answers.
+`first` is of commit 160d5548, and `second` of the last one before results were written without default values. Both
+have a result file with all fields in each line, and a journal of format 2. `fields` has one result in which every field
+has a value other than its default, and one in which every field has its default. `genes` is the run of a benchmark of
+three questions with recorded answers.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from karenina_engine.results.result_lines import dump_result
 from karenina_engine.results.result_set import read_results
 
 DATA = Path(__file__).with_name("data")
-PAIRS = ("fields", "genes")
+PAIRS = ("first/fields", "first/genes", "second/fields", "second/genes")
 
 
 def lines_of(name: str) -> list[str]:
     """Return the lines of an earlier result file that contain results."""
-    text = (DATA / f"full_{name}.jsonl").read_text("utf-8")
+    text = (DATA / f"{name}.jsonl").read_text("utf-8")
     return [line for line in text.split("\n") if line and not is_header(line.encode())]
 
 
 def journal_of(name: str, folder: Path) -> Path:
     """Return a copy of an earlier journal."""
-    path = folder / f"{name}.journal"
-    path.write_bytes(gzip.decompress((DATA / f"format_2_{name}.journal.gz").read_bytes()))
+    path = folder / "earlier.journal"
+    path.write_bytes(gzip.decompress((DATA / f"{name}.journal.gz").read_bytes()))
     return path
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_field_of_an_earlier_result_file_is_read(name: str) -> None:
-    found = list(read_results(DATA / f"full_{name}.jsonl"))
-    assert [one.model_dump_json() for one in found] == lines_of(name)
+    found = list(read_results(DATA / f"{name}.jsonl"))
+    assert [one.model_dump_json(exclude_unset=True) for one in found] == lines_of(name)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -61,7 +62,7 @@ def test_every_field_of_an_earlier_journal_is_read(tmp_path: Path, name: str) ->
 
 
 def test_an_earlier_journal_is_not_damaged(tmp_path: Path) -> None:
-    assert repair(journal_of("genes", tmp_path)).repaired is None
+    assert repair(journal_of("first/genes", tmp_path)).repaired is None
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -76,7 +77,7 @@ def test_an_earlier_result_file_is_one_of_its_journal(tmp_path: Path, name: str)
 
 
 def test_a_run_continues_an_earlier_journal(tmp_path: Path) -> None:
-    path = journal_of("fields", tmp_path)
+    path = journal_of("first/fields", tmp_path)
     new = [
         VerificationResult(metadata=metadata(str(number)), outcome=Outcome.CORRECT, evaluation_input="text " * 200)
         for number in range(40)
@@ -85,7 +86,7 @@ def test_a_run_continues_an_earlier_journal(tmp_path: Path) -> None:
     async def add_results() -> None:
         with Journal.open(path) as journal:
             journal.begin(42, {})
-            for number, line in enumerate(lines_of("fields")):
+            for number, line in enumerate(lines_of("first/fields")):
                 result = VerificationResult.model_validate_json(line)
                 stored = journal.result(result.item, bytes([number]) * 32)
                 assert stored is not None
@@ -95,7 +96,7 @@ def test_a_run_continues_an_earlier_journal(tmp_path: Path) -> None:
 
     asyncio.run(add_results())
     with JournalView(path) as view:
-        assert list(view.results()) == [*lines_of("fields"), *map(dump_result, new)]
+        assert list(view.results()) == [*lines_of("first/fields"), *map(dump_result, new)]
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (3,)
         assert {kind for (kind,) in database.execute("SELECT typeof(result) FROM results")} == {"text", "blob"}

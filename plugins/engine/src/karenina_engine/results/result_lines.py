@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.data.sections import StageRecord, VerificationResultMetadata
 from karenina_core.errors import KareninaError
 
 ROW_LINE: Final = b'{"row":'
@@ -36,8 +36,6 @@ TABLE_LINE: Final = b'{"table":'
 _SHARED: Final = ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt")
 """The metadata in a row, besides `stages`. The ids of both models stay in each line."""
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
-_METADATA: Final = tuple(VerificationResultMetadata.model_fields)
-_STAGE: Final = tuple(StageRecord.model_fields)
 _MOST_ROWS: Final = 10_000
 """The number of rows in a table, after which results stand alone."""
 _ID_LENGTH: Final = 12
@@ -136,7 +134,8 @@ class LineReader:
         """Add rows by id. A row that does not have its own id is ignored, since its names could be wrong."""
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
-                self._rows[id] = row if self._rows.get(id, row) == row else None
+                known = row if isinstance(row, str) else _SharedFields.read(row)
+                self._rows[id] = known if self._rows.get(id, known) == known else None
 
     def read(self, line: bytes | str, place: str) -> VerificationResult:
         """Return the result in a line.
@@ -163,57 +162,69 @@ class LineReader:
 
         Raises `ResultFileError` if the line is not a result, or if its row is missing.
         """
-        if not line.startswith(ROW_LINE):
-            return dump_result(parse_result(line, "the line")).encode()
         self.nameless = False
-        try:
-            values = self._with_row(from_json(line), "the line")
-        except ValueError as error:
-            raise ResultFileError(str(error)) from error
+        result = self.read(line, "the line")
         if self.nameless:
             raise ResultFileError("the row of the line is missing")
-        return to_json(values)
+        return dump_result(result).encode()
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
         """Return the values of a line with those of its row. Values of a wrong type are left to the validation."""
-        meta, stages = values.get("metadata"), values.get("stages", [])
+        meta, stages = values.get("metadata"), values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))
-        if not isinstance(row, dict):
+        if not isinstance(row, _SharedFields):
             self.nameless = True
-            row = {**_UNKNOWN_MODELS, "stages": [_UNKNOWN_STAGE] * len(stages)}
+            row = _SharedFields(_UNKNOWN_MODELS, [_UNKNOWN_STAGE] * (len(stages) if isinstance(stages, list) else 0))
         if isinstance(meta, dict):
-            shared = {name: row[name] for name in _SHARED if name in row}
-            values["metadata"] = _in_order({**shared, **meta}, _METADATA)
-        if stages:
-            if len(names := row["stages"]) != len(stages):
+            values["metadata"] = {**row.metadata, **meta}
+        if isinstance(stages, list):
+            if len(row.stages) != len(stages):
                 raise ResultFileError(f"{place} does not have the stages of its row in the table; {_REWRITE}")
-            records = ({**fields, **self._record(entry)} for fields, entry in zip(names, stages, strict=True))
-            values["stages"] = [_in_order(record, _STAGE) for record in records]
+            values["stages"] = list(map(self._record, row.stages, stages))
         return values
 
-    def _record(self, entry: Any) -> dict[str, Any]:
-        """Return the fields of a stage's record from its entry in a line."""
+    def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
+        """Return the fields of a stage's record from those in the row, and from its entry in a line."""
+        if isinstance(entry, float):  # first, because most stages ran
+            return {**shared, "seconds": entry}
         if isinstance(entry, dict):
-            return {"status": "ran", **entry}
+            return {**shared, **entry}
         if entry is None:
-            return {"status": "skipped"}
+            return {**shared, "status": "skipped"}
         if isinstance(entry, str):
             reason = self._rows.get(entry)
-            self.nameless = self.nameless or not isinstance(reason, str)
-            return {"status": "skipped", "reason": reason if isinstance(reason, str) else UNKNOWN}
-        return {"status": "ran", **({"seconds": entry} if entry != 0 else {})}
+            if not isinstance(reason, str):
+                self.nameless, reason = True, UNKNOWN
+            return {**shared, "status": "skipped", "reason": reason}
+        return {**shared, "seconds": entry}
 
 
-def _in_order(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return values in the order of these names, and values with other names after them."""
-    return {name: values[name] for name in names if name in values} | dict(values)
+@dataclass(frozen=True, slots=True)
+class _SharedFields:
+    """A row with what is the same in many results: fields of the metadata, and of the record of each stage.
+
+    Each record also has the status of a stage that ran.
+    """
+
+    metadata: dict[str, Any]
+    stages: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, row: Any) -> Self | None:
+        """Return the row in a JSON value; None if it is none."""
+        stages = row.get("stages") if isinstance(row, dict) else None
+        if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+            return None
+        metadata = {name: row[name] for name in _SHARED if name in row}
+        names, ran = _SHARED_BY_STAGES, {"status": "ran"}
+        return cls(metadata, [ran | {name: stage[name] for name in names if name in stage} for stage in stages])
 
 
 _UNKNOWN_MODELS: Final = {
     "answering": {"interface": UNKNOWN, "model_name": UNKNOWN},
     "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
 }
-_UNKNOWN_STAGE: Final = {"name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN}
+_UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN}
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
