@@ -69,8 +69,8 @@ def digest_run(journal: object, number: int) -> str:
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header, a line of the table, or the cut-off beginning of a header."""
-    return line.startswith(_HEADERS) or (bool(line) and _BEGINNING.startswith(line))
+    """Return whether a line of a result file is a header or a line of the table, or the cut-off beginning of one."""
+    return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
