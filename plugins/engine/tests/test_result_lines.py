@@ -18,7 +18,7 @@ from karenina_core import Outcome, VerificationResult
 from karenina_core.data import sections
 from karenina_core.data.sections import StageRecord
 from karenina_engine.results.result_file import is_header
-from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError, dump_result
+from karenina_engine.results.result_lines import ResultFileError
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 
 DEFAULTS = Path(__file__).with_name("data") / "result_defaults.json"
@@ -53,17 +53,6 @@ def test_results_read_back_equal_from_compact_and_full_lines(tmp_path_factory: A
         again = list(read_results(path))
         assert again == results
         assert [one.model_dump_json() for one in again] == [one.model_dump_json() for one in results]
-
-
-@given(RESULTS)
-def test_a_line_gives_the_text_that_the_journal_stored(results: list[VerificationResult]) -> None:
-    writer, reader = LineWriter(), LineReader()
-    for text in map(dump_result, results):
-        *rows, line = writer.lines(text)
-        for row in rows:
-            assert is_header(row.encode())
-            reader.add_rows(row.encode())
-        assert reader.stored_text(line.encode() + b"\n").decode() == text
 
 
 def test_names_of_models_and_stages_are_written_once(tmp_path: Path) -> None:

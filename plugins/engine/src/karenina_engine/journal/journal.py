@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -18,14 +17,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 from unicodedata import normalize
 
-from karenina_core.data.result import VerificationResult
 from karenina_core.errors import describe_error
 from karenina_core.models.ports import AgentReply, ErrorCategory, NoRecordedReply, PortError
 from karenina_core.text import compose
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
-from karenina_engine.journal import user_state
+from karenina_engine.journal import output_check, user_state
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.compression import TextCompressor, TextReader, dictionary_id
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
@@ -54,8 +52,7 @@ from karenina_engine.journal.schema import (
     with_digest,
 )
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.result_file import digest_run, is_header
-from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError
+from karenina_engine.results.result_file import digest_run
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,7 +68,6 @@ if TYPE_CHECKING:
 __all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
 
 _TARGET: Final = "target "
-_QUESTION_ID: Final = re.compile(rb'"question_id":("(?:[^"\\]|\\.)*")')
 _DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
 
 logger = logging.getLogger("karenina")
@@ -460,43 +456,7 @@ class Journal:
         If so, the file may be replaced without losing anything.
         """
         with journal_errors(self.path, "read"):
-            rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
-            stored = {_digest(text) for (value,) in rows if (text := self._dumped_text(value))}
-        cut_off, reader = b"", LineReader()
-        with file.open("rb") as lines:
-            for line in lines:
-                if is_header(line):
-                    reader.add_rows(line)
-                elif not line.endswith(b"\n"):
-                    cut_off = line
-                elif _digest(_dumped_line(reader, line)) not in stored:
-                    return False
-        return not cut_off or self._has_line_starting_with(cut_off)
-
-    def _dumped_text(self, stored: object) -> bytes:
-        """Return the text of a stored result as `dump_result` returns it; empty if it is not a result."""
-        text = self._texts.read(stored)
-        data = text.encode("utf-8", "replace")
-        return data if isinstance(stored, bytes) else _dumped_line(LineReader(), data)
-
-    def _has_line_starting_with(self, start: bytes) -> bool:
-        """Return whether the line of a result of the last run starts with these bytes.
-
-        A killed process may have written only the start of a line.
-        """
-        named = _QUESTION_ID.search(start)
-        question = json.loads(named[1]) if named is not None else None
-        query = (
-            "SELECT result FROM results WHERE run = (SELECT max(id) FROM runs) AND question_id = ifnull(?, question_id)"
-        )
-        with journal_errors(self.path, "read"):
-            for (value,) in self._database.execute(query, (question,)):
-                text = self._texts.read(value)
-                lines = [text, LineWriter().lines(self._dumped_text(value).decode())[-1]]
-                lines += [VerificationResult.model_validate_json(text).model_dump_json()] if text else []
-                if any(line.encode().startswith(start) for line in lines):
-                    return True
-        return False
+            return output_check.holds_all_lines(self._database, self._texts, file)
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
@@ -532,19 +492,6 @@ class Journal:
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
     """Return whether a stored reply is treated as missing because it is empty. A replay uses an agent's empty reply."""
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
-
-
-def _digest(text: bytes) -> bytes:
-    """Return the start of a text's digest, which saves memory."""
-    return hashlib.sha256(text).digest()[:16]
-
-
-def _dumped_line(reader: LineReader, line: bytes) -> bytes:
-    """Return the result in a line as `dump_result` returns it; empty if the line is not a result."""
-    try:
-        return reader.stored_text(line)
-    except ResultFileError:
-        return b""
 
 
 REPLAY_CURE: Final = "; run without --replay to make it"

@@ -157,17 +157,6 @@ class LineReader:
                 raise
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
-    def stored_text(self, line: bytes) -> bytes:
-        """Return the text that `dump_result` returned for the result in a line.
-
-        Raises `ResultFileError` if the line is not a result, or if its row is missing.
-        """
-        self.nameless = False
-        result = self.read(line, "the line")
-        if self.nameless:
-            raise ResultFileError("the row of the line is missing")
-        return dump_result(result).encode()
-
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
         """Return the values of a line with those of its row. Values of a wrong type are left to the validation."""
         meta, stages = values.get("metadata"), values.get("stages")
