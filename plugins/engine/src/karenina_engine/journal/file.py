@@ -178,7 +178,7 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
                 create_tables(database)
-            else:
+            elif database.execute("PRAGMA user_version").fetchone() != (FORMAT,):
                 database.execute(f"PRAGMA user_version = {FORMAT}")
     except BaseException:
         database.close()
