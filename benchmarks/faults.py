@@ -50,6 +50,7 @@ from fake_server import CODE, code, is_judge, item_of
 from faulty_replies import WIRES
 from faulty_replies import main as check_replies
 
+from karenina_engine.results.result_set import read_results
 from karenina_testing.server import Entry, Fault, Request, ScriptedServer, Side, faults
 
 FAULTS: Final = {
@@ -215,13 +216,10 @@ def finished(given: list[str], folder: Path) -> str:
 def results(file: Path) -> dict[str, dict[str, Any]]:
     """Return the results in a file, keyed by question id. Raises `SystemExit` if an item occurs twice."""
     found: dict[str, dict[str, Any]] = {}
-    _header, *lines = file.read_text().splitlines()
-    for line in lines:
-        result = json.loads(line)
-        id = result["metadata"]["question_id"]
-        if id in found:
-            raise SystemExit(f"{id} has two results")
-        found[id] = {name: result[name] for name in RESULT}
+    for result in read_results(file):
+        if result.question_id in found:
+            raise SystemExit(f"{result.question_id} has two results")
+        found[result.question_id] = {name: getattr(result, name) for name in RESULT}
     return found
 
 

@@ -116,7 +116,7 @@ def run(python: str, way: str, url: str, key: str, folder: Path, count: int) -> 
     }
     (folder / "config.json").write_text(json.dumps(config))
     write_benchmark(folder / "words.jsonl", count)
-    given = ["run", "words.jsonl", "-c", "config.json", "-o", "out.jsonl", "--no-journal", "--quiet"]
+    given = ["run", "words.jsonl", "-c", "config.json", "-o", "out.jsonl", "--no-journal", "--quiet", "--full"]
     (folder / "out.jsonl").unlink(missing_ok=True)
     command = [python, "-c", "from karenina_cli import main; main()", *given]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

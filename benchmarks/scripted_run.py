@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             file, output = chosen.files
             command(file, output, chosen.journal, chosen.replicates)
             with output.open("rb") as lines:
-                items = sum(1 for _ in lines)
+                items = sum(not line.startswith((b'{"run":', b'{"table":')) for line in lines)
         else:
             journal, file, output = chosen.files
             items = again(journal, file, output, chosen.processes)

@@ -134,7 +134,7 @@ class Done:
 
     def error(self, question: str) -> str:
         """Return the error of an item."""
-        return str(self.results[question]["metadata"]["error"] or "")
+        return str(self.results[question]["metadata"].get("error", ""))
 
     def outcomes(self) -> dict[str, str]:
         """Return the outcomes by question."""

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from karenina.templates import TemplateError, load_template
 from karenina_cli.app import build_app
+from karenina_engine.results.result_set import read_results
 
 HALF = "\\ud800"
 KEY = "sk-SECRET-4711"
@@ -331,7 +332,7 @@ def test_closed_streams_change_nothing_of_a_run(tmp_path: Path) -> None:
     ended = run_karenina(tmp_path, *arguments, shell="<&- >&- 2>&-", script=True)
 
     assert (ended.code, ended.out, ended.err) == (0, "", "")
-    assert len((tmp_path / "good.results.jsonl").read_text("utf-8").splitlines()) == 2
+    assert len(list(read_results(tmp_path / "good.results.jsonl"))) == 1
     assert run_karenina(tmp_path, "status", tmp_path / "good.journal").code == 0
 
 

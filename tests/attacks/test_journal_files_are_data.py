@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import struct
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -74,8 +75,8 @@ def given(command: str, journal: Path) -> list[str]:
 
 def outcomes(place: InvalidAdapterRuns) -> dict[str, str]:
     """Return the outcome of each question in the results."""
-    _header, *lines = map(json.loads, (place.folder / "genes.jsonl").read_text("utf-8").splitlines())
-    return {line["metadata"]["question_id"]: line["outcome"] for line in lines}
+    lines = map(json.loads, (place.folder / "genes.jsonl").read_text("utf-8").splitlines())
+    return {line["metadata"]["question_id"]: line["outcome"] for line in lines if "outcome" in line}
 
 
 # ---- what an adapter hands in
@@ -425,6 +426,9 @@ def hostile_rows() -> Iterator[tuple[str, str, object]]:
     """Return table, column and value of each attack."""
     yield from (("replies", "reply", text) for text in REPLIES.values())
     yield from (("results", "result", text) for text in ("{}", "[]", "5", "[" * 100_000, '{"outcome": 5}'))
+    yield from (
+        ("results", "result", blob) for blob in (b"", b"a dictionary", bytes(8) + zlib.compress(b"{}", wbits=-14))
+    )
     yield from (("runs", "command", text) for text in ("{}", "[]", "5", "[" * 100_000, '{"config": 5}', MODELS))
     yield from (("runs", column, value) for column, value in (("began", 1e300), ("items", "many"), ("ended", "then")))
     yield from (("replies", column, "many") for column in ("retries", "waited", "failed", "calls"))

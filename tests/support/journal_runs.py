@@ -150,5 +150,5 @@ def summarize(results: VerificationResultSet) -> list[tuple[Any, ...]]:
 
 
 def read_result_lines(path: Path) -> list[str]:
-    """Return the lines of the results in a file, without its header."""
-    return [line for line in path.read_text("utf-8").splitlines() if not line.startswith('{"run":')]
+    """Return the lines of the results in a file, without those that name what they share."""
+    return [line for line in path.read_text("utf-8").splitlines() if not line.startswith(('{"run":', '{"table":'))]

@@ -295,7 +295,8 @@ def _run(folder: Path, url: str) -> None:
     with redirect_stdout(printed), redirect_stderr(printed):
         build_app()([str(one) for one in arguments], standalone_mode=False)
     lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    if len(lines) != 2 or json.loads(lines[1])["outcome"] != "correct":
+    outcomes = [result["outcome"] for result in map(json.loads, lines) if "outcome" in result]
+    if outcomes != ["correct"]:
         raise RuntimeError(f"the traced run did not end with a correct answer:\n{printed.getvalue()}")
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pydantic import ConfigDict, TypeAdapter
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.data.sections import StageRecord
+from karenina_core.data.sections import SECONDS_DIGITS, StageRecord
 from karenina_core.errors import ItemInterrupt, ItemTimeout, MissingProduct, RunError, describe_error
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
@@ -248,7 +248,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
     values = {
         "status": "failed" if error is not None else "ran",
         "error": error,
-        "seconds": notes.work_seconds(elapsed),
+        "seconds": round(notes.work_seconds(elapsed), SECONDS_DIGITS),
     }
     if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
         return values
@@ -258,7 +258,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "retries": notes.retries,
-        "waited": notes.waited + notes.queued,
+        "waited": round(notes.waited + notes.queued, SECONDS_DIGITS),
         "failed_calls": calls.failed,
         "call_keys": notes.keys,
     }

@@ -150,7 +150,7 @@ def _damaged(file: Path) -> None:
 ROW_ERRORS = {
     "a text": (_text, "is not a journal, and was not changed"),
     "another database": (_other_database, "another program's database"),
-    "a newer format": (_newer, "has format 99, but this version of Karenina reads only up to 2"),
+    "a newer format": (_newer, "has format 99, but this version of Karenina reads only up to 3"),
     "a damaged file": (_damaged, "damaged.*--fresh"),
     "a folder": (Path.mkdir, "is a folder"),
 }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from journal_runs import RunKilled, ScriptedRuns, make_benchmark, make_model, read_result_lines, summarize
 
 from karenina_core.models.ports import ErrorCategory, LLMReply, PortError, Usage
-from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.result_lines import dump_result
+from karenina_engine.results.result_set import VerificationResultSet, read_results
 
 
 def dies_after(calls: int) -> ScriptedRuns:
@@ -44,11 +44,9 @@ def test_output_of_resumed_run_has_the_lines_of_the_journal(tmp_path: Path) -> N
         make_benchmark("a", "b"), journal=journal, output=output
     )  # some are kept, and some are new
 
-    written = read_result_lines(output)
-    with closing(sqlite3.connect(journal)) as database:
-        kept = dict(database.execute("SELECT place, result FROM results"))
-    assert written == [kept[place] for place in range(4)]
-    assert written == [result.model_dump_json() for result in results]
+    with JournalView(journal) as view:
+        assert list(view.results()) == [dump_result(result) for result in results]
+    assert list(read_results(output)) == list(results)
 
 
 def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_results_are_saved_through_a_link_as_the_umask_says(tmp_path: Path) -> N
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
-    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file, full=True)
     file.write_text(file.read_text() + '{"outcome": "right"}\n')
     with pytest.raises(ResultFileError, match="line 2 is not a result of this version"):
         VerificationResultSet.load(file)
@@ -87,7 +87,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 def test_an_incomplete_line_is_named_with_its_column(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
-    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file, full=True)
     line = file.read_text()
     file.write_text(f"{line}{line[:200]}\n{line}")
     with pytest.raises(
@@ -101,7 +101,7 @@ def test_an_incomplete_line_is_named_with_its_column(tmp_path: Path) -> None:
 
 def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "results.jsonl"
-    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file, full=True)
     whole = file.read_bytes()
     for cut in (1, 100):
         file.write_bytes(whole[:-cut])
@@ -111,9 +111,22 @@ def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog:
     assert "1 results before it" in warning
 
 
+def test_an_incomplete_line_that_needs_a_table_is_named_with_its_column(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
+    table, line = file.read_text().splitlines()
+    file.write_text(f"{table}\n{line[:100]}\n{line}\n")
+    with pytest.raises(
+        ResultFileError, match=r"line 2 is incomplete \(it breaks off at column 100\); remove that line"
+    ):
+        VerificationResultSet.load(file)
+    file.write_text(f"{table}\n{line}\n{line[:100]}")
+    assert len(VerificationResultSet.load(file)) == 1
+
+
 def test_a_cut_line_before_the_last_one_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
-    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file, full=True)
     first, second = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(first[:-100] + b"\n" + second)
     with pytest.raises(ResultFileError, match="line 1 is incomplete"):

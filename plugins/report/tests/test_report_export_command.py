@@ -57,7 +57,7 @@ def results() -> Path:
 
 
 def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None:
-    run(ScriptedRuns(), write_benchmark(tmp_path, *"abc"))
+    run(ScriptedRuns(), write_benchmark(tmp_path, *"abc"), "--full")
 
     lines = Path("words.results.jsonl").read_text().splitlines()[1:]
     assert export("words.journal").out.splitlines()[1:] == lines

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 
+SECONDS_DIGITS: Final = 6
+"""The decimal places of the seconds in a result."""
 _COUNTED: Final = tuple(field.name for field in fields(Usage))
 
 

@@ -16,7 +16,7 @@ from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.artifacts.keys import standard_keys
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, Section, VerificationResultRubric
+from karenina_core.data.sections import ROOT_FIELDS, SECONDS_DIGITS, SECTIONS, Section, VerificationResultRubric
 from karenina_core.errors import describe_error
 from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
@@ -223,11 +223,16 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the tokens by usage key, the answer's included, with the sum as `total`; None if no call was made."""
+    """Return the tokens by usage key, the answer's included, with the sum as `total`; None if no call was made.
+
+    What made no call, such as a recorded answer, is left out.
+    """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
     for level in (state.parent, state):
         for key, usage in level.usage.items() if level is not None else ():
+            if usage == NO_USAGE:
+                continue
             entries[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}
             total += usage
     if not entries:
@@ -281,7 +286,7 @@ def _metadata(state: State) -> dict[str, Any]:
         "parsing_system_prompt": judge.system_prompt,
         "completed_without_errors": error is None,
         "error": f"{error.stage}: {error.message}" if error is not None else None,
-        "execution_time": answered + max(0.0, time.monotonic() - state.started),
+        "execution_time": round(answered + max(0.0, time.monotonic() - state.started), SECONDS_DIGITS),
         "timestamp": now,
         "files": [],
     }

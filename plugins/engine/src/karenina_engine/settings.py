@@ -272,6 +272,12 @@ class EngineSettings(BaseModel):
         json_schema_extra={"changes_results": False, "allowed_in_files": "any"},
     )
 
+    full_results: bool = Field(
+        default=False,
+        description="Write all fields of each result to the result file, so that each line can be read alone; the file "
+        "is then about five times as large.",
+        json_schema_extra=_NO_CHANGE,
+    )
     kept_file_bytes: int = Field(
         default=20_000_000,
         ge=0,

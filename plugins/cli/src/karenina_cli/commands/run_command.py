@@ -64,6 +64,10 @@ def run(
             ".results.jsonl, in this folder. An existing file is kept under another name."
         ),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Write every field to each line of the result file, so that it can be read alone."),
+    ] = False,
     skip_done: Annotated[
         list[Path] | None,
         typer.Option(
@@ -130,7 +134,8 @@ def run(
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(file, trust, skip_broken=skip_broken, columns=tables.parse())
         extra = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
-        names = {"partial_recordings": "--partial"}
+        extra["full_results"] = full or None
+        names = {"partial_recordings": "--partial", "full_results": "--full"}
         chosen = read_configuration(
             benchmark,
             setup.config,

@@ -19,7 +19,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
-from karenina_engine.journal.schema import APPLICATION, FORMAT, create_tables, find_foreign_object
+from karenina_engine.journal.schema import APPLICATION, FORMAT, READABLE, create_tables, find_foreign_object
 from karenina_engine.results.result_file import free_name
 from karenina_toolkit.files.bounded_files import MAX_BYTES, max_file_bytes
 
@@ -179,6 +179,8 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
                 create_tables(database)
+            elif database.execute("PRAGMA user_version").fetchone() != (FORMAT,):
+                database.execute(f"PRAGMA user_version = {FORMAT}")
     except BaseException:
         database.close()
         raise
@@ -428,7 +430,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
             f"the journal {path} has format {version}, but this version of Karenina reads only up to {FORMAT}; update "
             "Karenina (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
         )
-    if version < FORMAT:
+    if version not in READABLE:
         raise JournalError(
             f"the journal {path} has format {version}, from an earlier version of Karenina: `karenina journal repair "
             f"{path}` converts it to format {FORMAT} and keeps the old file under another name"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -24,8 +23,9 @@ from karenina_core.text import compose
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import Reply, is_empty
 from karenina_engine.journal import file as journal_file
-from karenina_engine.journal import user_state
+from karenina_engine.journal import output_check, user_state
 from karenina_engine.journal.command import OWN_ONLY, is_same_run
+from karenina_engine.journal.compression import TextCompressor, TextReader, dictionary_id
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
     BloomFilter,
@@ -43,6 +43,7 @@ from karenina_engine.journal.rows import (
 from karenina_engine.journal.schema import (
     LAST_RUN,
     MARK_SEEN,
+    STORE_FACT,
     STORE_REPLY,
     STORE_RESULT,
     STORE_RUN,
@@ -51,7 +52,7 @@ from karenina_engine.journal.schema import (
     with_digest,
 )
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.result_file import digest_run, is_header
+from karenina_engine.results.result_file import digest_run
 
 if TYPE_CHECKING:
     import sqlite3
@@ -94,6 +95,8 @@ class Journal:
         self.run_id = 0
         self._lock = lock
         self._writer = JournalWriter(path, database, limits)
+        self._compressor = TextCompressor(self._store_fact)
+        self._texts = TextReader(lambda: self._database)
         self._session: tuple[Any, ...] = ()
         self._sync: Sync = "normal"
         self._warned = False
@@ -216,6 +219,7 @@ class Journal:
             if ledger is not None:
                 self._begin_session(ledger)
             id = self._own_id()
+            self._compressor = TextCompressor(self._store_fact, self._dictionary_of_run())
         if command.get("benchmark") is not None:
             user_state.store_command(id, self.path, command)
 
@@ -225,8 +229,18 @@ class Journal:
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
         id = user_state.new_id()
-        self._database.execute("INSERT OR REPLACE INTO meta VALUES ('id', ?)", (id,))
+        self._database.execute(STORE_FACT, ("id", id))
         return id
+
+    def _dictionary_of_run(self) -> bytes | None:
+        """Return the dictionary with which results of the run are compressed; None if there is none."""
+        query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
+        row = self._row(query, self.run_id)
+        return self._texts.dictionary(dictionary_id(row[0])) if row else None
+
+    def _store_fact(self, name: str, value: bytes) -> None:
+        """Add a row to `meta` with the next commit."""
+        self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
         """Store the endpoint digests of the run's models, by port and model id. Rescoring finds replies by them.
@@ -236,7 +250,7 @@ class Journal:
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
             self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
-            self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+            self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the digests that `store_endpoint_digests` stored. Malformed digests are ignored."""
@@ -426,10 +440,16 @@ class Journal:
                 break
         if row is None:
             return None
-        if not row or row[3:8] != (*item, fingerprint) or not is_intact("results", row[1:]):
+        read = self._with_text(row, 1) if row else ()
+        if not read or read[3:8] != (*item, fingerprint) or not is_intact("results", read[1:]):
             self.warn_of_damage(f"a result of question {item[0]!r}")
             return None
-        return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
+        return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
+
+    def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
+        """Return a row of `results`, whose columns begin at `start`, with the text of its result."""
+        with journal_errors(self.path, "read"):
+            return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
         """Return whether all lines of `file` except its header are results of the last run.
@@ -437,56 +457,26 @@ class Journal:
         If so, the file may be replaced without losing anything.
         """
         with journal_errors(self.path, "read"):
-            rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
-            stored = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
-        cut_off = b""
-        with file.open("rb") as lines:
-            for line in lines:
-                if is_header(line):
-                    continue
-                if not line.endswith(b"\n"):
-                    cut_off = line
-                elif _digest(line[:-1]) not in stored:
-                    return False
-        return not cut_off or self._has_result_starting_with(cut_off)
-
-    def _has_result_starting_with(self, start: bytes) -> bool:
-        """Return whether a result of the last run starts with these bytes.
-
-        A killed process may have written only the start of a line.
-        """
-        query = (
-            "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
-            "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
-        )
-        return self._row(query, len(start), start) is not None
+            return output_check.holds_all_lines(self._database, self._texts, file)
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, the JSON line `text`. The row is in the file once the awaitable completes.
+        """Store an item's result, as `dump_result` returns it. The row is in the file once the awaitable completes.
 
         Raises `UnstorableRow` (here or when awaited) if the result cannot be stored, and `JournalError` if the file
         cannot be written.
         """
         try:
-            row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
+            finished = FinishedItem(index, item, fingerprint, outcome, text, again)
+            row = make_result_row(self.run_id, finished, self._compressor.compress)
         except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot store the result: {describe_error(error)}") from error
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Store a result that another process produced. The file contains it after the next `flush`."""
-        row = make_result_row(
-            self.run_id,
-            finished.index,
-            finished.item,
-            finished.fingerprint,
-            finished.outcome,
-            finished.text,
-            finished.again,
-        )
-        self._writer.add(STORE_RESULT, row)
+        self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
@@ -503,11 +493,6 @@ class Journal:
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
     """Return whether a stored reply is treated as missing because it is empty. A replay uses an agent's empty reply."""
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
-
-
-def _digest(line: bytes) -> bytes:
-    """Return the start of a line's digest, which saves memory."""
-    return hashlib.sha256(line).digest()[:16]
 
 
 REPLAY_CURE: Final = "; run without --replay to make it"

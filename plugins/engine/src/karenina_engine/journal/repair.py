@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_core.data.result import VerificationResult
+from karenina_engine.journal.compression import DICTIONARY, RESULT_COLUMN, TextReader, intact_dictionary
 from karenina_engine.journal.file import (
     JournalError,
     check_before_opening,
@@ -29,7 +30,8 @@ from karenina_engine.journal.file import (
 from karenina_engine.journal.rows import DECODE_ERRORS, read_reply_row, read_run_row
 from karenina_engine.journal.schema import (
     APPLICATION,
-    FORMAT,
+    READABLE,
+    STORE_FACT,
     create_tables,
     find_foreign_object,
     is_intact,
@@ -172,9 +174,9 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
     kept, lost = {}, {}
     with contextlib.closing(source), contextlib.closing(connect(str(new))) as target:
         create_tables(target)
-        has_digests = _version(source) == FORMAT
+        has_digests = _version(source) in READABLE
         target.execute("BEGIN")
-        _copy_facts(source, target)
+        whole = _copy_facts(source, target) and whole
         for table in TABLES:
             kept[table], lost[table] = _copy_rows(path, source, target, table, has_digests=has_digests)
         target.execute("COMMIT")
@@ -192,7 +194,7 @@ def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
     try:
         if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
             return database, False
-        if _version(database) == FORMAT and find_foreign_object(database) is None:
+        if _version(database) in READABLE and find_foreign_object(database) is None:
             whole = _application(database) == APPLICATION and is_writable(database)
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:
@@ -243,13 +245,26 @@ def _replace_first_page(file: Path) -> None:
         target.write(page)
 
 
-def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Copy the rows of `meta` that are valid, as far as they can be read."""
+def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
+    """Copy the rows of `meta` that are valid, as far as they can be read.
+
+    Returns whether all dictionaries are intact.
+    """
+    names: list[object] = []
     with contextlib.suppress(*_UNREADABLE_FILE):
-        for name, value in source.execute("SELECT name, value FROM meta"):
-            short = isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_FACT)
-            if isinstance(name, str) and len(name) < _LONGEST_FACT and short and name not in _TEMPORARY_FACTS:
-                target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        names.extend(name for (name,) in source.execute("SELECT name FROM meta"))
+    whole = True
+    for name in names:
+        if not isinstance(name, str) or len(name) >= _LONGEST_FACT or name in _TEMPORARY_FACTS:
+            continue
+        value = None
+        with contextlib.suppress(*_UNREADABLE_FILE):  # a long value is on pages of its own
+            (value,) = source.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        short = isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_FACT)
+        facts: dict[str, Any] = {name: value} if short else {**intact_dictionary(name, value)}
+        target.executemany(STORE_FACT, facts.items())
+        whole = whole and not (name.startswith(DICTIONARY) and not facts)
+    return whole
 
 
 def _copy_rows(
@@ -259,11 +274,11 @@ def _copy_rows(
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")
-    bad = 0
+    bad, texts = 0, TextReader(lambda: target)
     insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * (len(columns) + (not has_digests)))})"  # noqa: S608
     for row in _rows(source, table, ", ".join(columns)):
         whole = row if row is None or has_digests else _add_digest(table, row)
-        if whole is None or not _is_valid(path, table, whole):
+        if whole is None or not _is_valid(path, table, texts.read_row(whole) if table == "results" else whole):
             bad += 1
         else:
             target.execute(insert, whole)
@@ -359,7 +374,7 @@ def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
         if table == "replies":
             return isinstance(row[0], bytes) and len(row[0]) == _KEY and read_reply_row(row, row[0]) is not None
         if table == "results":
-            result = VerificationResult.model_validate_json(row[10])
+            result = VerificationResult.model_validate_json(row[RESULT_COLUMN])
             counted = all(type(number) is int and number >= 0 for number in row[:2])
             return counted and (*result.item, result.outcome.value) == (*row[2:6], row[7])
         if table == "runs":

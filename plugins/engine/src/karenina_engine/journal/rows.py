@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
@@ -41,8 +41,8 @@ class UnstorableRow(KareninaError):
 class StoredResult:
     """A stored result.
 
-    `row` is its row id, `text` its JSON line, and `again` whether its item must run again. `run` and `index` are those
-    that it had last.
+    `row` is its row id, `text` its JSON text, and `again` whether its item must run again. `run` and `index` are those
+    that it had last. If it is `compressed`, its text is as `dump_result` returned it.
     """
 
     row: int
@@ -50,6 +50,7 @@ class StoredResult:
     again: bool
     run: int
     index: int
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,12 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     return with_digest("replies", row)
 
 
-def make_result_row(
-    run: int, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
-) -> tuple[Any, ...]:
+def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], str | bytes]) -> tuple[Any, ...]:
     """Return the row for an item's result. Raises `ValueError` if its text cannot be stored."""
-    return with_digest("results", (run, index, *item, fingerprint, outcome, int(again), time.time(), text))
+    item, outcome, again = finished.item, finished.outcome, int(finished.again)
+    row = (run, finished.index, *item, finished.fingerprint, outcome, again, time.time(), finished.text)
+    *values, text, digest = with_digest("results", row)
+    return (*values, compress(text), digest)
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:

@@ -1,13 +1,13 @@
 """The format of a journal: its tables, row digests, and the check that a file has exactly these tables.
 
-A journal is one SQLite database (WAL). Format 2 has the tables below. Times are seconds since 1970, texts marked JSON
+A journal is one SQLite database (WAL). Format 3 has the tables below. Times are seconds since 1970, texts marked JSON
 contain JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
 trigger is not a journal.
 
 - `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
   folder contains the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
-  prompt that decides its replies, by which `karenina rescore` finds them). While a process is working on the journal,
-  also its `pid` and `host`.
+  prompt that decides its replies, by which `karenina rescore` finds them), and `dictionary ID COPY` for compressed
+  texts. While a process is working on the journal, also its `pid` and `host`.
 - `replies`: one row for each call. `key` is the digest of everything that decides the reply (`Call.key`). `port`
   (`service` if no model was called; `model` is then the service's name), `model` (the user's id), `interface`,
   `model_name`, `stage`, `task`, `question_id` and `replicate` describe the purpose of the call. `reply` is the reply as
@@ -18,7 +18,8 @@ trigger is not a journal.
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
   replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
   and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
-  `result` is the result's JSON line.
+  `result` is the result as JSON without default values (`karenina_engine.results.result_lines`), as text or as a blob
+  (`karenina_engine.journal.compression`).
 - `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: the price
   lists, and each model's price).
 - `spent`: one row for each session, model, stage and judge (empty if it is for all judges): the calls that were made,
@@ -27,9 +28,10 @@ trigger is not a journal.
   its command without secrets, which is a label and is never run).
 
 The last column of all these tables except `meta`, `digest`, contains the first 16 bytes of the SHA-256 of the table's
-name and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run
-includes the same item. A byte that changes on disk therefore makes a row count as damaged; it never makes the row look
-like the reply to another call. Format 1 had no digests.
+name and the row's other columns. The digest of a result covers its uncompressed text. It leaves out `run` and `place`,
+which change when another run includes the same item. A byte that changes on disk therefore makes a row count as
+damaged; it never makes the row look like the reply to another call. Format 1 had no digests, and format 2 no compressed
+texts; its results contain default values.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ from pydantic_core import to_json
 if TYPE_CHECKING:
     import sqlite3
 
-FORMAT: Final = 2
+FORMAT: Final = 3
+READABLE: Final = (2, 3)
+"""The formats that are read. A journal of format 2 gets format 3 when a run continues with it."""
 APPLICATION: Final = 0x4B617231
 """The application id in SQLite's header."""
 
@@ -102,6 +106,7 @@ STORE_RESULT: Final = (
     "result = excluded.result, digest = excluded.digest"
 )
 MARK_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+STORE_FACT: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 STORE_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 STORE_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
 from karenina_engine.calls.reply_json import load_error
+from karenina_engine.journal.compression import RESULT_COLUMN, TextReader
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
@@ -68,6 +69,7 @@ class JournalView:
         """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
         self.path = Path(path)
         self._database = open_to_read(self.path)
+        self._texts = TextReader(lambda: self._database)
 
     def __enter__(self) -> Self:
         return self
@@ -176,17 +178,17 @@ class JournalView:
         return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the JSON lines of the last run's results, in matrix order.
+        """Yield the last run's results as JSON, in matrix order. Default values may be left out.
 
         `model` is the id of the only answering model to include (None: all).
         """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
             if model in (None, row[3]):
-                yield row[10]
+                yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for these questions as pairs of item and JSON line.
+        """Yield the last run's results for these questions as pairs of item and JSON text.
 
         An item whose fingerprint changed during the run has two results, of which the valid one comes last.
         """
@@ -196,9 +198,10 @@ class JournalView:
                 "SELECT * FROM results INDEXED BY results_by_item WHERE question_id = ? AND run = ? ORDER BY time",
                 *(id, run[0] if run is not None else None),
             ):
-                if not is_intact("results", row):
+                read = self._with_text(row)
+                if not is_intact("results", read):
                     raise_damaged(self.path, "results", f"a result of question {id!r}")
-                yield ItemId.of(row[2], row[3], row[4], row[5]), row[10]
+                yield ItemId.of(*read[2:6]), read[RESULT_COLUMN]
 
     def count_results(self) -> Counter[str]:
         """Return the number of results in the last run, keyed by question id."""
@@ -266,9 +269,15 @@ class JournalView:
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
+                row = self._with_text(row) if table == "results" else row
                 if not is_intact(table, row):
                     raise_damaged(self.path, table, f"row {id}")
                 yield row
+
+    def _with_text(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """Return a row of `results` with the text of its result."""
+        with journal_errors(self.path, "read"):
+            return self._texts.read_row(row)
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:

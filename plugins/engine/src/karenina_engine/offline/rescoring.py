@@ -31,6 +31,7 @@ from karenina_engine.results.result_file import (
     open_line_writer,
     prepare_output,
 )
+from karenina_engine.results.result_lines import LineWriter, dump_result
 from karenina_engine.results.summary_text import group_lines
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
@@ -202,6 +203,7 @@ logger = logging.getLogger("karenina")
 class _Job:
     replay: Replay
     writes: bool
+    full: bool
     ids: Sequence[str]
 
 
@@ -212,7 +214,7 @@ _Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 class _ChunkReport:
     """The rescored items of some questions: outcomes and granular results before and after, and the changes.
 
-    `lines` contains the new results, if they are to be written.
+    `lines` contains the texts of the new results, if they are to be written.
     """
 
     scores: list[_Scores]
@@ -268,17 +270,18 @@ def rescore(
     total = sum(asked[id] for id in ids)
     changes: list[Change] = []
     held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
+    full, writer = config.section(EngineSettings).full_results, LineWriter()
     with ExitStack() as stack:
         add: Callable[[Iterable[str]], None] | None = None
         files = _file_store(Path(journal), Path(output), config) if output is not None else None
         request = RunRequest(benchmark, config, trust=trust)
         replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
-        for part in _reports(_Job(replay, output is not None, ids), 1 if ask else processes):
+        for part in _reports(_Job(replay, output is not None, full, ids), 1 if ask else processes):
             for group, question, was, was_granular, now, now_granular in part.scores:
                 before.add(group, was, question, was_granular)
                 after.add(group, now, question, now_granular)
             changes += part.changes
-            held += part.lines
+            held += part.lines if full else [line for text in part.lines for line in writer.lines(text)]
             outcomes = [now for *_, now, _ in part.scores]
             if output is not None and add is None and any(outcome.judged for outcome in outcomes):
                 add = stack.enter_context(_open_output(Path(output)))
@@ -362,13 +365,18 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
             now.metadata.execution_time = then.metadata.execution_time  # the run's own time, like its calls and tokens
             granular = then.template.verify_granular_result, now.template.verify_granular_result
             scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
-            rows.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
+            rows.append((item.place, scores, find_change(then, now), _output_text(job, now) if job.writes else ""))
     rows.sort(key=lambda row: row[0])
     return _ChunkReport(
         [scores for _, scores, _, _ in rows],
         [change for _, _, change, _ in rows if change is not None],
         [line for _, _, _, line in rows if job.writes],
     )
+
+
+def _output_text(job: _Job, result: VerificationResult) -> str:
+    """Return the text of a result from which its line is written."""
+    return result.model_dump_json() if job.full else dump_result(result)
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:

@@ -1,6 +1,7 @@
 """The result file of a run. An existing file with this name is never lost.
 
-The first line is a header, which names the run and its distributions. Each other line is a result.
+The first line is a header, which names the run and its distributions. `karenina_engine.results.result_lines` describes
+the other lines.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
+from karenina_engine.results.result_lines import ROW_LINE, TABLE_LINE, LineWriter
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
 
 
-RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
+_BEGINNING: Final = b'{"run":'
+_HEADERS: Final = (_BEGINNING, TABLE_LINE)
+RESULT_LINES: Final = (*_HEADERS, ROW_LINE, b'{"metadata":')
 """The possible beginnings of lines in result files."""
 
 
-_BEGINNING: Final = b'{"run":'
+HEADER_INDEX: Final = -1
+"""The index of the header, and of the rows of the table, which come before all results."""
 _LONGEST: Final = 1 << 16
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
@@ -63,8 +68,8 @@ def digest_run(journal: object, number: int) -> str:
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header or the beginning of a cut-off header."""
-    return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))
+    """Return whether a line of a result file is a header or a line of the table, or the cut-off beginning of one."""
+    return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
@@ -79,7 +84,7 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object; None if the model gave no answer.
+    """Return the answer in a result's JSON object, with or without default values; None if the model gave no answer.
 
     The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
     or, for an agent, `trace`: its messages as `Message.to_dict` returns them. It contains `finish_reason` if the answer
@@ -87,16 +92,16 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
-    meta, template = result["metadata"], result["template"]
-    trace = template["trace_messages"]
+    meta, template = result["metadata"], result.get("template", {})
+    trace = template.get("trace_messages")
     end = "content_filter" if template.get("response_refused") else ""
     end = end or ("length" if template.get("response_truncated") else "")
     return {
         "question_id": meta["question_id"],
-        "replicate": meta["replicate"] or 1,
+        "replicate": meta.get("replicate") or 1,
         "model": meta["answering_id"],
         "question": meta["question_text"],
-        **({"trace": trace} if trace else {"text": template["raw_llm_response"]}),
+        **({"trace": trace} if trace else {"text": template.get("raw_llm_response", "")}),
         **({"finish_reason": end} if end else {}),
     }
 
@@ -253,6 +258,8 @@ class ResultFile:
         self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
         self._indexes = array("q")
         self._starts = array("q", [0])
+        self._writer = LineWriter()
+        self._rows: list[str] = []
         self._flushing: asyncio.Handle | None = None
         self._failure: OSError | None = None
 
@@ -263,6 +270,17 @@ class ResultFile:
         if self._flushing is not None:
             self._flushing.cancel()
         self._file.close()
+
+    def write_result(self, index: int, text: str) -> None:
+        """Add the result of the item with this index, given as `dump_result` returns it.
+
+        Raises `OSError` as `write` does.
+        """
+        *rows, line = self._writer.lines(text)
+        for row in rows:
+            self._rows.append(row)
+            self.write(HEADER_INDEX, row)
+        self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
         """Add the line for the item with this index in the matrix.
@@ -293,6 +311,9 @@ class ResultFile:
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
+        first = self._indexes.count(HEADER_INDEX) - len(self._rows)  # rows follow the header, in an order of their own
+        rows = zip(self._rows, order[first : first + len(self._rows)], strict=True)
+        order[first : first + len(self._rows)] = [line for _, line in sorted(rows)]
         if all(line == at for at, line in enumerate(order)):
             return
         self._check_not_replaced()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.errors import KareninaError
+from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Failure, GroupKey, GroupSummary, Summary, Totals
 from karenina_engine.results.reference_results import Rows, convert_rows, find_rows, is_own, is_row
 from karenina_engine.results.result_file import is_header
+from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError, dump_result, parse_result
 from karenina_engine.results.result_text import set_html
 from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table
@@ -32,17 +30,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _SQLITE: Final = b"SQLite format 3\0"
-_CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
-_REWRITE: Final = (
-    "remove that line, or write the file again by repeating the run command: finished calls come from its journal"
-)
 _OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
 
 logger = logging.getLogger("karenina")
-
-
-class ResultFileError(KareninaError, ValueError):
-    """Raised when a result file cannot be read. The message states the line and the reason."""
 
 
 class VerificationResultSet:
@@ -128,14 +118,21 @@ class VerificationResultSet:
         """Return a table of the results as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
         return self.table(table).to_arrow()
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, full: bool = False) -> None:
         """Write all results to a JSONL file, which is replaced only when everything has been written.
 
-        A link is followed. Raises `OSError` if the file cannot be written.
+        With `full`, each line contains all fields of its result; otherwise, the file has the form that
+        `karenina_engine.results.result_lines` describes. A link is followed. Raises `OSError` if the file cannot be
+        written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        lines = (result.model_dump_json().encode() + b"\n" for result in self.results)
+        writer = LineWriter()
+        lines = (
+            line.encode() + b"\n"
+            for result in self.results
+            for line in ([result.model_dump_json()] if full else writer.lines(dump_result(result)))
+        )
         replace_file(file, lambda new: new.writelines(lines), follow=True)
 
     @classmethod
@@ -162,11 +159,12 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results in a file, one at a time.
 
     The file may have any size, because the user's own runs write it; the length of its lines is limited. A cut-off last
-    line, which a killed run leaves behind, is skipped with a warning. A JSON document with results, or a file of the
+    line, which a killed run leaves behind, is skipped with a warning. If the names of models and stages are missing,
+    because lines were taken out of their file, a warning says so. A JSON document with results, or a file of the
     reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`, naming the
     line, if the file or a line cannot be read.
     """
-    count = 0
+    count, reader, nameless = 0, LineReader(), False
     rows = _read_rows(Path(path))
     if rows is not None:
         yield from _parse_rows(rows, Path(path))
@@ -176,7 +174,10 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
             for number, line in enumerate(bounded_files.iter_lines(opened, Path(path), any_size=True), 1):
                 if number == 1:
                     _check_is_result_file(line, Path(path))
-                if not line.strip() or is_header(line):
+                if not line.strip():
+                    continue
+                if is_header(line):
+                    reader.add_rows(line)
                     continue
                 if count and not line.endswith(b"\n") and not _is_json(line):
                     logger.warning(
@@ -185,7 +186,11 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                         *(path, number, count),
                     )
                     return
-                yield parse_result(line, f"{path}, line {number}")
+                result = reader.read(line, f"{path}, line {number}")
+                if reader.nameless and not nameless:
+                    nameless = True
+                    _note_missing_rows(Path(path), number)
+                yield result
                 count += 1
         if not count:
             logger.warning("%s contains no results", path)
@@ -233,8 +238,13 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
     if not rows:
         logger.warning("%s contains no results", path)
     if not rows or any(is_own(row) for _, row in rows):
+        reader = LineReader()
         for place, row in rows:
-            yield parse_result(to_json(row), f"{path}, {place}")
+            text = to_json(row)
+            if is_header(text):  # the lines of a result file as one document, as `jq --slurp` writes them
+                reader.add_rows(text)
+            else:
+                yield reader.read(text, f"{path}, {place}")
         return
     _note_reference(path, len(rows))
     try:
@@ -244,6 +254,18 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
         raise
     except ValueError as error:
         raise ResultFileError(f"{path}, {error}") from error
+
+
+@cache
+def _note_missing_rows(path: Path, line: int) -> None:
+    """Log, once per process, that names of models and stages are missing from a line of a file."""
+    logger.warning(
+        "%s, line %d does not contain the names of its models and stages, which are in the lines at the start of the "
+        'file that the run wrote ({"table": ...}): its outcome, answer, fields and times are read, and the names are '
+        "'unknown'. Other lines are read in the same way. `--full` writes lines that can be read alone",
+        path,
+        line,
+    )
 
 
 @cache
@@ -280,30 +302,3 @@ def _is_json(line: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _describe_invalid_json(problem: str) -> str:
-    """Return what is wrong with text that Pydantic could not parse as JSON, as the end of a sentence."""
-    column = _CUT_OFF.search(problem)
-    if column is not None:
-        return f"is incomplete (it breaks off at column {column[1]})"
-    return f"is not valid JSON ({problem.removeprefix('Invalid JSON: ')})"
-
-
-def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Return the result in a JSON string.
-
-    Raises `ResultFileError`, naming `place`, if the string is not JSON or not a result of this version.
-    """
-    try:
-        return VerificationResult.model_validate_json(text.rstrip())
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            raise ResultFileError(f"{place} {_describe_invalid_json(first['msg'])}; {_REWRITE}") from error
-        where = ".".join(str(part) for part in first["loc"])
-        problem = first["msg"].removeprefix("Value error, ")
-        raise ResultFileError(
-            f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {problem}; give a file that "
-            "`karenina run` wrote, or read it with the version that wrote it"
-        ) from error

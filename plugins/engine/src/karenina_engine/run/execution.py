@@ -21,9 +21,11 @@ from karenina_core.errors import RunError, describe_error
 from karenina_core.pipeline import is_interrupt
 from karenina_engine.journal.command import is_same_run
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.result_file import ResultFile, header_line, prepare_output
+from karenina_engine.results.result_file import HEADER_INDEX, ResultFile, header_line, prepare_output
+from karenina_engine.results.result_lines import dump_result
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.precompute import precompute_results
+from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_engine.run.session import PrecomputedPart, RunSession
@@ -56,30 +58,34 @@ async def execute_session(
     """Execute the run and return its totals. Results are not kept in memory.
 
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
-    sorted in matrix order. The first line is a header that names the run's distributions
-    (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote it is resumed; it is
-    then replaced, and its results are written again. `computed` is the value that `precompute_results` yielded, if the
-    caller has already entered that context. Raises `ConfigError` if the file cannot be written.
+    sorted in matrix order. The first line is a header that names the run's distributions, and with `full_results` every
+    result stands alone (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote
+    it is resumed; it is then replaced, and its results are written again. `computed` is the value that
+    `precompute_results` yielded, if the caller has already entered that context. Raises `ConfigError` if the file
+    cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
+    full = session.config.section(EngineSettings).full_results
     with (
         precompute_results(session) if computed is None else nullcontext(computed) as ready,
         _result_file(session, Path(output)) if output is not None else nullcontext() as file,
     ):
         begun = False
         async with aclosing(session.indexed_results(ready)) as results:
-            async for index, result, line in results:
+            async for index, result, text in results:
                 totals.add(result)
                 if file is not None and not begun:
                     begun = True
-                    file.write(-1, _header(session))
-                if file is not None:
-                    file.write(index, line if line is not None else result.model_dump_json())
+                    file.write(HEADER_INDEX, _header(session))
+                if file is not None and full:
+                    file.write(index, result.model_dump_json())
+                elif file is not None:
+                    file.write_result(index, text if text is not None else dump_result(result))
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:
             if not begun:
-                file.write(-1, _header(session))
+                file.write(HEADER_INDEX, _header(session))
             file.sort_lines()
     return totals
 

@@ -55,13 +55,13 @@ class AnswerTask:
 class IndexedResult(NamedTuple):
     """A result, and the index of its item in the matrix (`place`, from 0).
 
-    `line` is the result's JSON line in the journal, or None if there is no journal. A result file can copy it, so that
-    the result is serialized only once.
+    `text` is the result's text in the journal (`dump_result`), or None if there is no journal. A result file is written
+    from it, so that the result is serialized only once.
     """
 
     place: int
     result: VerificationResult
-    line: str | None = None
+    text: str | None = None
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:

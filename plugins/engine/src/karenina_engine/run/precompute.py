@@ -19,6 +19,7 @@ from karenina_engine.calls.call import CallCounts
 from karenina_engine.cost.ledger import Ledger, SpendCounts
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.journal import FinishedItem, Journal, StoredResult
+from karenina_engine.results.result_lines import dump_result
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.process_pool import ProcessPool, WorkerState, can_fork, cores
@@ -244,7 +245,7 @@ class _Worker:
                 pass
             if self._journal.missed:
                 return False
-        chunk.results += [(place, line or result.model_dump_json()) for place, result, line in stored]
+        chunk.results += [(place, text or dump_result(result)) for place, result, text in stored]
         chunk.counts.add(session.tally, session.ledger, resume_state.kept - kept, resume_state.again - again)
         return True
 

@@ -9,6 +9,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import describe_error
 from karenina_engine.journal.rows import UnstorableRow
+from karenina_engine.results.result_lines import dump_result
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,12 +33,12 @@ class ResultStore(Protocol):
         """Read the folders of a question that `result` needs, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return an item's stored result and its JSON line; None if the item has to run."""
+        """Return an item's stored result and its text (`dump_result`); None if the item has to run."""
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result. Return it as stored, and its JSON line if one was stored.
+        """Store an item's result. Return it as stored, and its text if one was stored.
 
         Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
         """
@@ -63,7 +64,7 @@ class ResultJournal(Protocol):
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, the JSON line `text`. The row is in the file once the awaitable completes."""
+        """Store an item's result, as `dump_result` returns it. It is in the file once the awaitable completes."""
 
     def warn_of_damage(self, what: str) -> None:
         """Log that a part of the file is damaged. `what` names the part."""
@@ -89,7 +90,7 @@ class ResumeState:
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result and its line; None if the item has to run.
+        """Return the item's valid stored result and its text; None if the item has to run.
 
         In a replay, all items have to run.
         """
@@ -106,15 +107,15 @@ class ResumeState:
             return None
         self.journal.seen(task.index(judge), stored)
         self.kept += 1
-        return result, stored.text
+        return result, stored.text if stored.compressed else dump_result(result)
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result. Return it as stored, and its JSON line.
+        """Store an item's result. Return it as stored, and its text.
 
         In a replay, nothing is stored: the result is returned with the stored result's times and id, and without a
-        line. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
+        text. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
         written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
@@ -122,7 +123,7 @@ class ResumeState:
             return self._with_stored_times(result, item, fingerprint), None
         again = runs_again(result)
         try:
-            text = result.model_dump_json()
+            text = dump_result(result)
         except ValueError as error:
             raise UnstorableRow(f"the result is not JSON: {describe_error(error)}") from error
         await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)

@@ -221,7 +221,7 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Yield the results with their indexes in the matrix and their JSON lines in the journal.
+        """Yield the results with their indexes in the matrix and their texts in the journal.
 
         `computed` yields the results that need no call, or is None if no other process computes them. Raises
         `JournalError` if the journal can no longer be written.
@@ -328,13 +328,13 @@ class RunSession:
         If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError` if the
         journal cannot be written.
         """
-        line = None
+        text = None
         if self.result_store is not None:
             try:
-                result, line = await self.result_store.finish(task, judge, result)
+                result, text = await self.result_store.finish(task, judge, result)
             except UnstorableRow as error:
                 result = self.runner.make_failed_result(
                     task, judge, f"the result of this item cannot be stored: {error}"
                 )
-                result, line = await self.result_store.finish(task, judge, result)
-        return IndexedResult(task.index(judge), result, line)
+                result, text = await self.result_store.finish(task, judge, result)
+        return IndexedResult(task.index(judge), result, text)

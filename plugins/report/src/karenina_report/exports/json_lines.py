@@ -64,7 +64,7 @@ def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
 
 JSONL = Exporter(
     "jsonl",
-    "the results, one JSON object per line, as runs write them",
+    "the results with all their fields, one JSON object per line, as `karenina run --full` writes them",
     (".jsonl", ".ndjson"),
     _write_lines,
     takes_table=True,

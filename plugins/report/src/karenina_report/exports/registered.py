@@ -13,6 +13,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_file import read_header
+from karenina_engine.results.result_lines import ROW_LINE, TABLE_LINE
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
@@ -168,7 +169,7 @@ def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
 
 def _has_result_lines(path: Path) -> bool:
     """Return whether a file starts like a result file of `karenina run`, whatever its name."""
-    return _first_line(path).startswith((b'{"run":{', b'{"metadata":{'))
+    return _first_line(path).startswith((b'{"run":{', b'{"metadata":{', ROW_LINE, TABLE_LINE))
 
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from unicodedata import category, normalize
 
 from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
-from karenina_engine.results.result_set import parse_result
+from karenina_engine.results.result_lines import parse_result
 from karenina_engine.results.table_columns import as_json
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.exporter import Exporter

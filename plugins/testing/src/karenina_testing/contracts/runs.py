@@ -76,7 +76,7 @@ class RunContract(PluginContract):
         (folder / "answers.jsonl").write_text("".join(recorded), "utf-8")
         (folder / "settings.json").write_text(json.dumps(settings), "utf-8")
         answering = () if "--answering" in options else ("--recordings", "answers.jsonl")
-        command = ("run", _BENCHMARK, *answering, "--config", "settings.json", "--quiet", "-o", _RESULTS)
+        command = ("run", _BENCHMARK, *answering, "--config", "settings.json", "--quiet", "--full", "-o", _RESULTS)
         done = run_command(folder, *command, *options, OPENAI_API_KEY="a-key")
         return SampleRun(done.code, read_results(folder / _RESULTS), done.err)
 
@@ -90,7 +90,7 @@ def _field(gene: str, judged: bool) -> dict[str, object]:
 
 
 def read_results(file: Path) -> list[VerificationResult]:
-    """Return the results in a file; an empty list if the file does not exist."""
+    """Return the results in a file of a run with `--full`; an empty list if the file does not exist."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]
 

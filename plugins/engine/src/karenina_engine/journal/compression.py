@@ -1,0 +1,140 @@
+"""The compression of the texts of results in a journal, with a dictionary that is made from a run's first results.
+
+The results of a run repeat names and structure, so that a dictionary (zlib's `zdict`) makes a text many times shorter.
+The first results of a run are stored as text. Then the dictionary is added to `meta`, in the transaction of the first
+row that needs it or in an earlier one. A compressed text is a blob: the dictionary's id, then raw deflate data. The id
+is the start of the dictionary's SHA-256, and `meta` contains two copies, so that a damaged one is noticed and the other
+is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_toolkit.files.bounded_files import MAX_BYTES, max_file_bytes
+
+if TYPE_CHECKING:
+    import sqlite3
+
+DICTIONARY: Final = "dictionary "
+"""The start of the names of dictionaries in `meta`."""
+_COPIES: Final = (1, 2)
+_ID_BYTES: Final = 8
+_WINDOW: Final = 14
+"""zlib's window, as a power of 2: the dictionary may have 16 KiB."""
+_LEVEL: Final = 3
+_MEMORY: Final = 7
+_ENOUGH: Final = 12_000
+"""The bytes of samples from which a dictionary is made."""
+_SAMPLE: Final = 2_000
+"""The bytes of a sample at each end of a long text, where results are most alike."""
+RESULT_COLUMN: Final = 10
+"""The place of the text in a row of `results`."""
+
+
+class TextCompressor:
+    """The compressor of the texts that one run adds to a journal.
+
+    `store` is called with a name and a value for `meta`, before the first text that needs it is returned.
+    """
+
+    def __init__(self, store: Callable[[str, bytes], None], dictionary: bytes | None = None) -> None:
+        self._store = store
+        self._samples: list[bytes] = []
+        self._id = b""
+        self._primed: Any = None
+        if dictionary is not None:
+            self._prime(dictionary)
+
+    def compress(self, text: str) -> str | bytes:
+        """Return what the journal stores for a text: a blob, or the text itself while there is no dictionary.
+
+        Raises `UnicodeEncodeError` if the text contains half a surrogate pair.
+        """
+        data = text.encode()
+        if len(data) > MAX_BYTES:  # SQLite may refuse it, which a blob would hide until it is read
+            return text
+        if self._primed is None:
+            self._samples.append(data if len(data) <= 2 * _SAMPLE else data[:_SAMPLE] + data[-_SAMPLE:])
+            if sum(map(len, self._samples)) >= _ENOUGH:
+                self._make_dictionary()
+            return text
+        deflate = self._primed.copy()
+        return bytes(self._id + deflate.compress(data) + deflate.flush())
+
+    def _make_dictionary(self) -> None:
+        """Make a dictionary from the samples, and store it."""
+        dictionary = b"".join(self._samples)[-(1 << _WINDOW) :]
+        self._samples.clear()
+        for name in _copy_names(dictionary):
+            self._store(name, dictionary)
+        self._prime(dictionary)
+
+    def _prime(self, dictionary: bytes) -> None:
+        """Use a dictionary from now on. Copying a primed compressor is faster than priming one for each text."""
+        self._id = _digest(dictionary)
+        self._primed = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW, _MEMORY, zdict=dictionary)
+
+
+class TextReader:
+    """The reader of texts of results, with the dictionaries in a journal's `meta`."""
+
+    def __init__(self, database: Callable[[], sqlite3.Connection]) -> None:
+        self._database = database
+        self._dictionaries: dict[bytes, bytes] = {}
+
+    def read(self, stored: object) -> str:
+        """Return the text that a journal stored as `stored`; an empty text if it is damaged or too long.
+
+        Raises `sqlite3.Error` if the journal cannot be read.
+        """
+        if not isinstance(stored, bytes):
+            return stored if isinstance(stored, str) else ""
+        dictionary = self.dictionary(dictionary_id(stored))
+        try:
+            inflate = zlib.decompressobj(-_WINDOW, zdict=dictionary or b"")
+            data = inflate.decompress(stored[_ID_BYTES:], max(MAX_BYTES, max_file_bytes()))
+            return data.decode() if dictionary and inflate.eof else ""
+        except (zlib.error, UnicodeDecodeError):
+            return ""
+
+    def read_row(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
+        """Return a row of `results`, whose columns begin at `start`, with its text in place of what is stored."""
+        at = start + RESULT_COLUMN
+        return (*row[:at], self.read(row[at]), *row[at + 1 :])
+
+    def dictionary(self, id: bytes) -> bytes | None:
+        """Return the dictionary with this id; None if the journal has none that is undamaged."""
+        if id not in self._dictionaries:
+            query = "SELECT value FROM meta WHERE name = ?"
+            for copy in _COPIES:
+                for (value,) in self._database().execute(query, (f"{DICTIONARY}{id.hex()} {copy}",)):
+                    if isinstance(value, bytes) and _digest(value) == id:
+                        self._dictionaries[id] = value
+        return self._dictionaries.get(id)
+
+
+def dictionary_id(stored: bytes) -> bytes:
+    """Return the id of the dictionary with which a blob was compressed."""
+    return stored[:_ID_BYTES]
+
+
+def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
+    """Return all copies of a dictionary, by their names in `meta`; none if this copy is damaged or another fact."""
+    if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
+        return {}
+    names = _copy_names(value)
+    return dict.fromkeys(names, value) if name in names else {}
+
+
+def _copy_names(dictionary: bytes) -> list[str]:
+    """Return the names of a dictionary's copies in `meta`."""
+    return [f"{DICTIONARY}{_digest(dictionary).hex()} {copy}" for copy in _COPIES]
+
+
+def _digest(dictionary: bytes) -> bytes:
+    """Return the id of a dictionary."""
+    return hashlib.sha256(dictionary).digest()[:_ID_BYTES]

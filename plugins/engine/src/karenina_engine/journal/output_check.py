@@ -1,0 +1,79 @@
+"""The check whether a journal contains all results of a result file, so that the file can be written again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from karenina_engine.results.result_file import is_header
+from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError, dump_result, parse_result
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from karenina_engine.journal.compression import TextReader
+
+_QUESTION_ID: Final = re.compile(rb'"question_id":("(?:[^"\\]|\\.)*")')
+_OF_LAST_RUN: Final = (
+    "SELECT result FROM results WHERE run = (SELECT max(id) FROM runs) AND question_id = ifnull(?, question_id)"
+)
+
+
+def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
+    """Return whether all lines of `file` except its headers are results of the last run in a journal.
+
+    Lines are compared by the text that the journal would store for them. Raises `sqlite3.Error` if the journal cannot
+    be read, and `OSError` if the file cannot be read.
+    """
+    reader, cut_off = LineReader(), b""
+    values = database.execute(_OF_LAST_RUN, (None,))
+    stored = {_digest(text) for (value,) in values if (text := _stored_text(texts.read(value), value))}
+    with file.open("rb") as lines:
+        for line in lines:
+            if is_header(line):
+                reader.add_rows(line)
+            elif not line.endswith(b"\n"):
+                cut_off = line
+            elif (read := _text(reader, line)) is None or _digest(read) not in stored:
+                return False
+    return not cut_off or _is_start_of_result(database, texts, cut_off)
+
+
+def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
+    """Return whether a line of a result of the last run starts with these bytes, which a killed process may leave."""
+    named = _QUESTION_ID.search(start)
+    for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
+        stored = texts.read(value)
+        lines = [stored, LineWriter().lines(_stored_text(stored, value).decode())[-1]]
+        with suppress(ResultFileError):
+            lines.append(parse_result(stored, "the result").model_dump_json())
+        if any(line.encode("utf-8", "replace").startswith(start) for line in lines):
+            return True
+    return False
+
+
+def _stored_text(text: str, value: object) -> bytes:
+    """Return a text that is stored as `value` as `dump_result` returns it; empty if it is not a result.
+
+    Earlier versions stored texts with default values, but compressed none.
+    """
+    data = text.encode("utf-8", "replace")
+    return data if isinstance(value, bytes) else _text(LineReader(), data) or b""
+
+
+def _text(reader: LineReader, line: bytes) -> bytes | None:
+    """Return the text that the journal would store for the result in a line; None if the line is not a result."""
+    try:
+        result = reader.read(line, "the line")
+    except ResultFileError:
+        return None
+    return dump_result(result).encode() if not reader.nameless else None
+
+
+def _digest(text: bytes) -> bytes:
+    """Return the start of a text's digest, which saves memory."""
+    return hashlib.sha256(text).digest()[:16]

@@ -1,0 +1,248 @@
+"""The lines of a result file, which state once what many results have in common.
+
+A file contains three kinds of lines, each a JSON object:
+
+- `{"run": ...}`, a header (`karenina_engine.results.result_file.header_line`).
+- `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object, with the metadata and the stages
+  that are the same in many results (`_SHARED`), or the text of a reason for which stages were skipped. `ID` is the
+  start of the row's SHA-256, so that files can be joined, and lines put in any order, without a row being taken for
+  another.
+- A result. Fields with their default value are left out (`dump_result`). If it begins with `"row"`, what the row with
+  that id contains is left out too. Its stages are in the order of that row: a number for a stage that ran in so many
+  seconds, the id of a reason (or null) for a skipped one, and otherwise an object with fields of its `StageRecord`.
+
+A result that begins with `"metadata"` stands alone. Whether a line stands alone or not, it reads back as the same
+result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
+from karenina_core.errors import KareninaError
+
+ROW_LINE: Final = b'{"row":'
+TABLE_LINE: Final = b'{"table":'
+"""The beginnings of the lines that this module describes."""
+
+_SHARED: Final = ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt")
+"""The metadata in a row, besides `stages`. The ids of both models stay in each line."""
+_SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
+_MOST_ROWS: Final = 10_000
+"""The number of rows in a table, after which results stand alone."""
+_ID_LENGTH: Final = 12
+UNKNOWN: Final = "unknown"
+"""The name of models and stages in a result whose row is missing, and a reason whose row is missing."""
+
+_CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
+_REWRITE: Final = (
+    "remove that line, or write the file again by repeating the run command: finished calls come from its journal"
+)
+
+
+class ResultFileError(KareninaError, ValueError):
+    """Raised when a result file cannot be read. The message states the line and the reason."""
+
+
+def dump_result(result: VerificationResult) -> str:
+    """Return a result as JSON text without the fields that have their default value, as the journal stores it.
+
+    Raises `ValueError` if it contains text that is not Unicode.
+    """
+    return result.model_dump_json(exclude_defaults=True)
+
+
+class LineWriter:
+    """The writer of a file's lines. It remembers the rows that the file contains."""
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, str] = {}
+
+    def lines(self, text: str) -> list[str]:
+        """Return the lines for a result, given as `dump_result` returns it: new rows of the table, then the result."""
+        rows: list[str] = []
+        try:
+            values = from_json(text)
+            meta, stages = values["metadata"], values.get("stages", [])
+            row = {name: meta.pop(name) for name in _SHARED if name in meta}
+            names = _SHARED_BY_STAGES
+            row["stages"] = [{name: stage.pop(name) for name in names if name in stage} for stage in stages]
+        except (ValueError, LookupError, TypeError, AttributeError):  # nested too deeply, or not a result
+            return [text]
+        id = self._id(row, rows)
+        if id is None:
+            return [text]
+        if stages:
+            values["stages"] = [self._shorten(record, rows) for record in stages]
+        return [*rows, to_json({"row": id, **values}).decode()]
+
+    def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
+        """Return a stage's entry in a line, from the fields of its record that are not in the row."""
+        status = record["status"]
+        if status == "ran":
+            del record["status"]
+            if not record:
+                return 0
+            return record["seconds"] if record.keys() == {"seconds"} else record
+        if status == "skipped" and record.keys() <= {"status", "reason"}:
+            reason = record.get("reason")
+            return None if reason is None else self._id(reason, rows) or record
+        return record
+
+    def _id(self, row: Any, rows: list[str]) -> str | None:
+        """Return the id of a row, whose line is added to `rows` if it is new; None if the table is full."""
+        text = to_json(row)
+        id = self._ids.get(text)
+        if id is None and len(self._ids) < _MOST_ROWS:
+            id = self._ids[text] = _digest(text)
+            rows.append(f'{{"table":{{"{id}":{text.decode()}}}}}')
+        return id
+
+
+def _digest(text: bytes) -> str:
+    """Return the id of the row with this JSON text."""
+    return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
+
+
+class LineReader:
+    """The reader of a file's lines. It remembers the rows of the table.
+
+    `nameless` is True once a result was read whose row is missing.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Any] = {}
+        self.nameless = False
+
+    def add_rows(self, line: bytes) -> None:
+        """Read the rows that a line defines, if it is a line of the table. Damaged rows are ignored."""
+        if line.startswith(TABLE_LINE):
+            try:
+                self.add_table(from_json(line)["table"])
+            except (ValueError, LookupError, TypeError):
+                return
+
+    def add_table(self, table: object) -> None:
+        """Add rows by id. A row that does not have its own id is ignored, since its names could be wrong."""
+        for id, row in table.items() if isinstance(table, Mapping) else ():
+            if _digest(to_json(row)) == id:
+                known = row if isinstance(row, str) else _SharedFields.read(row)
+                self._rows[id] = known if self._rows.get(id, known) == known else None
+
+    def read(self, line: bytes | str, place: str) -> VerificationResult:
+        """Return the result in a line.
+
+        If its row is missing, its models and stages have the name `UNKNOWN`. Raises `ResultFileError`, naming `place`,
+        if the line is not JSON or not a result of this version.
+        """
+        text = line.encode() if isinstance(line, str) else line
+        if not text.startswith(ROW_LINE):
+            return parse_result(text, place)
+        try:
+            return VerificationResult.model_validate(
+                self._with_row(from_json(text.rstrip(), allow_inf_nan=False), place)
+            )
+        except ValidationError as error:
+            raise _invalid_result(error, place) from error
+        except ValueError as error:
+            if isinstance(error, ResultFileError):
+                raise
+            raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
+
+    def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
+        """Return the values of a line with those of its row. Values of a wrong type are left to the validation."""
+        meta, stages = values.get("metadata"), values.get("stages")
+        row = self._rows.get(str(values.pop("row", None)))
+        if not isinstance(row, _SharedFields):
+            self.nameless = True
+            row = _SharedFields(_UNKNOWN_MODELS, [_UNKNOWN_STAGE] * (len(stages) if isinstance(stages, list) else 0))
+        if isinstance(meta, dict):
+            values["metadata"] = {**row.metadata, **meta}
+        if isinstance(stages, list):
+            if len(row.stages) != len(stages):
+                raise ResultFileError(f"{place} does not have the stages of its row in the table; {_REWRITE}")
+            values["stages"] = list(map(self._record, row.stages, stages))
+        return values
+
+    def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
+        """Return the fields of a stage's record from those in the row, and from its entry in a line."""
+        if isinstance(entry, float):  # first, because most stages ran
+            return {**shared, "seconds": entry}
+        if isinstance(entry, dict):
+            return {**shared, **entry}
+        if entry is None:
+            return {**shared, "status": "skipped"}
+        if isinstance(entry, str):
+            reason = self._rows.get(entry)
+            if not isinstance(reason, str):
+                self.nameless, reason = True, UNKNOWN
+            return {**shared, "status": "skipped", "reason": reason}
+        return {**shared, "seconds": entry}
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedFields:
+    """A row with what is the same in many results: fields of the metadata, and of the record of each stage.
+
+    Each record also has the status of a stage that ran.
+    """
+
+    metadata: dict[str, Any]
+    stages: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, row: Any) -> Self | None:
+        """Return the row in a JSON value; None if it is none."""
+        stages = row.get("stages") if isinstance(row, dict) else None
+        if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+            return None
+        metadata = {name: row[name] for name in _SHARED if name in row}
+        names, ran = _SHARED_BY_STAGES, {"status": "ran"}
+        return cls(metadata, [ran | {name: stage[name] for name in names if name in stage} for stage in stages])
+
+
+_UNKNOWN_MODELS: Final = {
+    "answering": {"interface": UNKNOWN, "model_name": UNKNOWN},
+    "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
+}
+_UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN}
+
+
+def parse_result(text: bytes | str, place: str) -> VerificationResult:
+    """Return the result in a JSON text that stands alone.
+
+    Raises `ResultFileError`, naming `place`, if the text is not JSON or not a result of this version.
+    """
+    try:
+        return VerificationResult.model_validate_json(text.rstrip())
+    except ValidationError as error:
+        raise _invalid_result(error, place) from error
+
+
+def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
+    """Return the error for a text that is not a result."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return ResultFileError(f"{place} {_describe_invalid_json(first['msg'])}; {_REWRITE}")
+    where = ".".join(str(part) for part in first["loc"])
+    problem = first["msg"].removeprefix("Value error, ")
+    return ResultFileError(
+        f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {problem}; give a file that "
+        "`karenina run` wrote, or read it with the version that wrote it"
+    )
+
+
+def _describe_invalid_json(problem: str) -> str:
+    """Return what is wrong with text that could not be parsed as JSON, as the end of a sentence."""
+    column = _CUT_OFF.search(problem)
+    if column is not None:
+        return f"is incomplete (it breaks off at column {column[1]})"
+    return f"is not valid JSON ({problem.removeprefix('Invalid JSON: ')})"
