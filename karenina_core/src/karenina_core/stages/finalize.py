@@ -116,7 +116,7 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after any veto, else the result of fields and patterns; None if none were compared.
+    """Return the verdict: False after any veto, else the result of fields and patterns, or None if none were compared.
 
     It is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the outcome (the
     item is not judged and counts in no rate), but not the verdict.
@@ -223,7 +223,7 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the tokens by usage key, the answer's included, with the sum as `total`; None if no call was made."""
+    """Return the tokens by usage key, the answer's included, with the sum as `total`, or None if no call was made."""
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
     for level in (state.parent, state):

@@ -80,7 +80,7 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object; None if the model gave no answer.
+    """Return the answer in a result's JSON object, or None if the model gave no answer.
 
     The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
     or, for an agent, `trace`: its messages as `Message.to_dict` returns them. It contains `finish_reason` if the answer
@@ -148,7 +148,7 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`, and return the new name of an existing file; None if there was none.
+    """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
 
     An existing file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
     newest results always have the given name and the same command can be repeated. If `ours` returns True for the

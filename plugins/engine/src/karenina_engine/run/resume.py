@@ -32,7 +32,7 @@ class ResultStore(Protocol):
         """Read the folders of a question that `result` needs, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return an item's stored result and its JSON line; None if the item has to run."""
+        """Return an item's stored result and its JSON line, or None if the item has to run."""
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
@@ -55,7 +55,7 @@ class ResultJournal(Protocol):
         """Whether the journal contained any result when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint; None if none was stored before the journal was opened."""
+        """Return the item's result with this fingerprint, or None if none was stored before the journal was opened."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
@@ -89,7 +89,7 @@ class ResumeState:
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result and its line; None if the item has to run.
+        """Return the item's valid stored result and its line, or None if the item has to run.
 
         In a replay, all items have to run.
         """
@@ -147,7 +147,7 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Return a stored result; None if it cannot be parsed.
+        """Return a stored result, or None if it cannot be parsed.
 
         In that case, a warning states that the journal is damaged.
         """
