@@ -179,11 +179,20 @@ def make_exchange(response: Any) -> dict[str, Any]:
 RECORDINGS: dict[str, tuple[Any, str]] = {
     "tool_calls: true": (make_message(tool_calls=True), "the field 'tool_calls' is bool, not a list"),
     "tool_calls: 5": (make_message(tool_calls=5), "the field 'tool_calls' is int, not a list"),
-    "a list as tool_call_id": (make_message(role="tool", tool_call_id=["a"]), "the field 'tool_call_id' is list, not text"),
+    "a list as tool_call_id": (
+        make_message(role="tool", tool_call_id=["a"]),
+        "the field 'tool_call_id' is list, not text",
+    ),
     "a list as name": (make_message(role="tool", name=["a"]), "the field 'name' is list, not text"),
     "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "the field 'parts' is int, not a list"),
-    "parts: true": ({"trace": {"contents": [{"role": "model", "parts": True}]}}, "the field 'parts' is bool, not a list"),
-    "parts of instructions": ({"trace": {"contents": [], "systemInstruction": {"parts": 5}}}, "the field 'parts' is int"),
+    "parts: true": (
+        {"trace": {"contents": [{"role": "model", "parts": True}]}},
+        "the field 'parts' is bool, not a list",
+    ),
+    "parts of instructions": (
+        {"trace": {"contents": [], "systemInstruction": {"parts": 5}}},
+        "the field 'parts' is int",
+    ),
     "parts of a result": (
         {"trace": {"contents": [{"role": "user", "parts": [{"functionResponse": {"name": "x", "parts": 5}}]}]}},
         "the field 'parts' is int, not a list",
