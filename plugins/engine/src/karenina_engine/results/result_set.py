@@ -223,7 +223,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Return the JSON value in a string; None if the string is not JSON."""
+    """Return the JSON value in a string, or None if the string is not JSON."""
     try:
         return from_json(text)
     except ValueError:
