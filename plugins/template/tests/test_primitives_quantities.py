@@ -93,7 +93,7 @@ UNCLEAR = [
     ("more than 5", "6", "a limit"),
     ("1.234", "1,234", "two numbers"),
     ("1990s", "1990", "cannot be read"),
-    ("0.05", "5 %", "is the share"),
+    ("0.05", "5 %", "as a fraction"),
     ("(1,200)", "1200", "brackets may be negative"),
     ("1200", "(1,200)", "brackets may be negative"),
     ("a loss of $5 million", "-$5M", "negative because of its words"),
