@@ -29,15 +29,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("KARENINA_STATE_HOME", None)
 
 
-@pytest.fixture
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without Karenina's variables of the user's environment."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    return tmp_path
-
-
 def pytest_collection_finish() -> None:
     """Leave the tests themselves, which stay until the end, out of every later search for garbage."""
     gc.collect()
@@ -47,3 +38,12 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the state folder."""
     config.stash[_FOLDER].cleanup()
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, without Karenina's variables of the user's environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
