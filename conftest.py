@@ -33,15 +33,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("KARENINA_STATE_HOME", None)
 
 
-@pytest.fixture
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without Karenina's variables of the user's environment."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    return tmp_path
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `left_to_release` lists as `release`."""
@@ -58,3 +49,12 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the state folder."""
     config.stash[_FOLDER].cleanup()
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, without Karenina's variables of the user's environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
