@@ -28,7 +28,6 @@ _TAB: Final = 8
 _NARROWEST: Final = 28
 """The width below which lines are not made narrower."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
-_TRAILING_SPACES: Final = re.compile(r" +$", re.MULTILINE)
 
 
 class StyledText:
@@ -235,7 +234,7 @@ class _Whole:
 
 
 class LineWriter:
-    """A writer of lines to a console: with its codes for styles on a terminal, elsewhere without trailing spaces."""
+    """A writer of lines to a console, on a terminal with its codes for styles."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -247,7 +246,6 @@ class LineWriter:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:
             texts = ["".join([text for text, _ in line]) for line in lines]
-            texts = [_TRAILING_SPACES.sub("", text) for text in texts]
         self._console.print(_Whole("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
