@@ -29,10 +29,7 @@ from pydantic_core import from_json, to_json
 
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
-
-ROW_LINE: Final = b'{"row":'
-TABLE_LINE: Final = b'{"table":'
-"""The beginnings of the lines that this module describes."""
+from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE
 
 _SHARED: Final = {
     "metadata": ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt"),
