@@ -64,6 +64,14 @@ def test_names_of_models_and_stages_are_written_once(tmp_path: Path) -> None:
     assert [line for line in lines if not is_header(line.encode())] == lines[2:]
 
 
+def test_a_judge_with_the_id_of_the_answering_model_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    line = write(path, item(judge="a"))[-1]
+    assert '"answering_id":"a"' in line
+    assert "parsing_id" not in line
+    assert [one.metadata.parsing_id for one in read_results(path)] == ["a"]
+
+
 def test_table_rows_have_no_order_and_files_can_be_joined(tmp_path: Path) -> None:
     results = [item("1"), item("2", reason="something else"), item("3", judge="another")]
     lines = [line for one in results for line in write(tmp_path / f"{one.question_id}.jsonl", one)]

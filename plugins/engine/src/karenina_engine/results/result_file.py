@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
-from karenina_engine.results.result_lines import ROW_LINE, TABLE_LINE, LineWriter
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 
 
 _BEGINNING: Final = b'{"run":'
+TABLE_LINE: Final = b'{"table":'
+ROW_LINE: Final = b'{"row":'
+"""The beginnings of lines that `karenina_engine.results.result_lines` describes."""
 _HEADERS: Final = (_BEGINNING, TABLE_LINE)
 RESULT_LINES: Final = (*_HEADERS, ROW_LINE, b'{"metadata":')
 """The possible beginnings of lines in result files."""
@@ -254,11 +256,8 @@ class ResultFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
         self._indexes = array("q")
         self._starts = array("q", [0])
-        self._writer = LineWriter()
         self._rows: list[str] = []
         self._flushing: asyncio.Handle | None = None
         self._failure: OSError | None = None
@@ -271,12 +270,12 @@ class ResultFile:
             self._flushing.cancel()
         self._file.close()
 
-    def write_result(self, index: int, text: str) -> None:
-        """Add the result of the item with this index, given as `dump_result` returns it.
+    def write_result(self, index: int, lines: Sequence[str]) -> None:
+        """Add the lines for the item with this index, as `LineWriter.lines` returns them: rows, then the result.
 
         Raises `OSError` as `write` does.
         """
-        *rows, line = self._writer.lines(text)
+        *rows, line = lines
         for row in rows:
             self._rows.append(row)
             self.write(HEADER_INDEX, row)

@@ -3,13 +3,14 @@
 A file contains three kinds of lines, each a JSON object:
 
 - `{"run": ...}`, a header (`karenina_engine.results.result_file.header_line`).
-- `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object, with the metadata and the stages
-  that are the same in many results (`_SHARED`), or the text of a reason for which stages were skipped. `ID` is the
-  start of the row's SHA-256, so that files can be joined, and lines put in any order, without a row being taken for
+- `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object, with the fields and the names of
+  stages that are the same in many results (`_SHARED`), or the text of a reason for which stages were skipped. `ID` is
+  the start of the row's SHA-256, so that files can be joined, and lines put in any order, without a row being taken for
   another.
 - A result. Fields with their default value are left out (`dump_result`). If it begins with `"row"`, what the row with
   that id contains is left out too. Its stages are in the order of that row: a number for a stage that ran in so many
-  seconds, the id of a reason (or null) for a skipped one, and otherwise an object with fields of its `StageRecord`.
+  seconds, the id of a reason (or null) for a skipped one, and otherwise an object with fields of its `StageRecord`. A
+  missing `parsing_id` is the `answering_id`.
 
 A result that begins with `"metadata"` stands alone. Whether a line stands alone or not, it reads back as the same
 result.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -28,13 +29,13 @@ from pydantic_core import from_json, to_json
 
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
+from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE
 
-ROW_LINE: Final = b'{"row":'
-TABLE_LINE: Final = b'{"table":'
-"""The beginnings of the lines that this module describes."""
-
-_SHARED: Final = ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt")
-"""The metadata in a row, besides `stages`. The ids of both models stay in each line."""
+_SHARED: Final = {
+    "metadata": ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt"),
+    "template": ("composition_strategy", "answering_mcp_servers"),
+}
+"""The fields in a row besides `stages`, by section. The ids of both models stay in each line."""
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
 _MOST_ROWS: Final = 10_000
 """The number of rows in a table, after which results stand alone."""
@@ -69,12 +70,17 @@ class LineWriter:
     def lines(self, text: str) -> list[str]:
         """Return the lines for a result, given as `dump_result` returns it: new rows of the table, then the result."""
         rows: list[str] = []
+        row: dict[str, Any] = {}
         try:
             values = from_json(text)
-            meta, stages = values["metadata"], values.get("stages", [])
-            row = {name: meta.pop(name) for name in _SHARED if name in meta}
-            names = _SHARED_BY_STAGES
-            row["stages"] = [{name: stage.pop(name) for name in names if name in stage} for stage in stages]
+            stages = values.get("stages", [])
+            for section, shared in _SHARED.items():
+                fields = values.get(section, {})
+                row[section] = {name: fields.pop(name) for name in shared if name in fields}
+            meta = values["metadata"]
+            if meta["parsing_id"] == meta["answering_id"]:
+                del meta["parsing_id"]
+            row["stages"] = [{name: stage.pop(name) for name in _SHARED_BY_STAGES if name in stage} for stage in stages]
         except (ValueError, LookupError, TypeError, AttributeError):  # nested too deeply, or not a result
             return [text]
         id = self._id(row, rows)
@@ -159,13 +165,17 @@ class LineReader:
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
         """Return the values of a line with those of its row. Values of a wrong type are left to the validation."""
-        meta, stages = values.get("metadata"), values.get("stages")
+        stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))
         if not isinstance(row, _SharedFields):
             self.nameless = True
             row = _SharedFields(_UNKNOWN_MODELS, [_UNKNOWN_STAGE] * (len(stages) if isinstance(stages, list) else 0))
-        if isinstance(meta, dict):
-            values["metadata"] = {**row.metadata, **meta}
+        for section, shared in row.sections.items():
+            if isinstance(fields := values.get(section, {}), dict):
+                values[section] = {**shared, **fields}
+        meta = values.get("metadata")
+        if isinstance(meta, dict) and "answering_id" in meta:
+            meta.setdefault("parsing_id", meta["answering_id"])
         if isinstance(stages, list):
             if len(row.stages) != len(stages):
                 raise ResultFileError(f"{place} does not have the stages of its row in the table; {_REWRITE}")
@@ -190,28 +200,35 @@ class LineReader:
 
 @dataclass(frozen=True, slots=True)
 class _SharedFields:
-    """A row with what is the same in many results: fields of the metadata, and of the record of each stage.
+    """A row with what is the same in many results: fields by section, and fields of the record of each stage.
 
     Each record also has the status of a stage that ran.
     """
 
-    metadata: dict[str, Any]
+    sections: dict[str, dict[str, Any]]
     stages: list[dict[str, Any]]
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
         """Return the row in a JSON value; None if it is none."""
-        stages = row.get("stages") if isinstance(row, dict) else None
-        if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+        try:
+            shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
+            stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
+        except (LookupError, TypeError):
             return None
-        metadata = {name: row[name] for name in _SHARED if name in row}
-        names, ran = _SHARED_BY_STAGES, {"status": "ran"}
-        return cls(metadata, [ran | {name: stage[name] for name in names if name in stage} for stage in stages])
+        return cls({section: fields for section, fields in shared.items() if fields}, stages)
+
+
+def _chosen(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the fields with these names, as far as they exist."""
+    return {name: fields[name] for name in names if name in fields}
 
 
 _UNKNOWN_MODELS: Final = {
-    "answering": {"interface": UNKNOWN, "model_name": UNKNOWN},
-    "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
+    "metadata": {
+        "answering": {"interface": UNKNOWN, "model_name": UNKNOWN},
+        "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
+    }
 }
 _UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN}
 

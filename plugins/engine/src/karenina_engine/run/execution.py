@@ -22,7 +22,7 @@ from karenina_core.pipeline import is_interrupt
 from karenina_engine.journal.command import is_same_run
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.result_file import HEADER_INDEX, ResultFile, header_line, prepare_output
-from karenina_engine.results.result_lines import dump_result
+from karenina_engine.results.result_lines import LineWriter, dump_result
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.precompute import precompute_results
 from karenina_engine.settings import EngineSettings
@@ -66,6 +66,7 @@ async def execute_session(
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
+    writer = LineWriter()
     with (
         precompute_results(session) if computed is None else nullcontext(computed) as ready,
         _result_file(session, Path(output)) if output is not None else nullcontext() as file,
@@ -80,7 +81,7 @@ async def execute_session(
                 if file is not None and full:
                     file.write(index, result.model_dump_json())
                 elif file is not None:
-                    file.write_result(index, text if text is not None else dump_result(result))
+                    file.write_result(index, writer.lines(text if text is not None else dump_result(result)))
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:

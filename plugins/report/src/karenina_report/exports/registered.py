@@ -12,8 +12,7 @@ from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_engine.journal.view import JournalView
-from karenina_engine.results.result_file import read_header
-from karenina_engine.results.result_lines import ROW_LINE, TABLE_LINE
+from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE, read_header
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
