@@ -98,6 +98,9 @@ LEFT: Final[dict[str, Left]] = {
     f"{CLAUDE_CLI}::test_a_broken_connection_is_not_tried_again_by_the_port": Left(
         "one setting keeps the CLI from retries; test_a_failed_request_is_not_repeated_by_the_port shows it"
     ),
+    "plugins/report/tests/test_page_browser.py::test_no_table_is_cut_by_long_names": Left(
+        "a scheme of colors moves nothing", "light-.*"
+    ),
     "plugins/report/tests/test_page_browser.py::test_axe_finds_no_serious_fault": Left(
         "views share their parts; these have all of them", r"#summary|#item\?.*"
     ),
