@@ -21,6 +21,7 @@ class Left(NamedTuple):
 
 SIZE: Final = "the size of an attack; the others show the same bound with fewer bytes"
 ADAPTERS: Final = "each adapter holds its contract in its own tests; here one shows the run"
+CLI: Final = Left("the contract of the adapter holds it with a scripted server; the others show the shared one")
 CLAUDE_CLI: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestLLM"
 LEFT: Final[dict[str, Left]] = {
     "tests/attacks/test_files_cannot_exhaust.py::test_a_hostile_text_is_refused": Left(
@@ -62,6 +63,10 @@ LEFT: Final[dict[str, Left]] = {
         "a second of each kind of input; a release tries more kinds for a minute each, laws have the others",
         "yaml|jsonl|config|recordings|journal|judge_replies",
     ),
+    "tests/test_live_shared_servers.py::TestClaudeCLI::test_a_cancelled_call_ends_and_the_port_stays_usable": CLI,
+    "tests/test_live_shared_servers.py::TestClaudeCLI::test_an_agent_that_takes_too_long_is_a_time_out": CLI,
+    "tests/test_live_shared_servers.py::TestClaudeCLI::test_calls_side_by_side_are_both_answered": CLI,
+    "tests/test_live_shared_servers.py::TestClaudeCLI::test_no_secret_is_in_a_log_or_a_repr": CLI,
     "tests/test_drafting_recorded.py::test_no_draft_with_a_wrong_truth_passes": Left(
         "the same recorded rows as test_drafts_that_copy_the_answer_pass_after_a_correction, as a measurement"
     ),
