@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import left_to_release
@@ -19,8 +21,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
-
 settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+
+if sys.platform != "win32":
+    import fcntl
 
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -31,6 +35,19 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the processes of xdist collect one after another: in a new environment, the first compiles all modules."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
+        return (yield)
+    environment = os.open(sys.prefix, os.O_RDONLY)
+    try:
+        fcntl.flock(environment, fcntl.LOCK_EX)
+        return (yield)
+    finally:
+        os.close(environment)
 
 
 @pytest.hookimpl(tryfirst=True)
