@@ -241,12 +241,12 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
     """Return the record values of a stage that was executed, without the values about calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
-    notes = notes or CallNotes()
-    values = {
-        "status": "failed" if error is not None else "ran",
-        "error": error,
-        "seconds": notes.work_seconds(elapsed),
-    }
+    values = {"status": "failed" if error is not None else "ran", "error": error, "seconds": elapsed}
+    if notes is None:
+        if usage is NO_USAGE and not calls.failed:
+            return values
+        notes = CallNotes()
+    values["seconds"] = notes.work_seconds(elapsed)
     if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
         return values
     return {

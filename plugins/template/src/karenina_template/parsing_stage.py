@@ -109,10 +109,10 @@ class ParsingStage(Stage):
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether the question's template has a field that a judge fills. False for an invalid template."""
-        from karenina_template.question_template import template_of
+        from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
 
-        if not super().needs_judge(config, question, trust):
+        if not super().needs_judge(config, question, trust) or not may_need_judge(question):
             return False
         try:
             template = template_of(question, trust)
