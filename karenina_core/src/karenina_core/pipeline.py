@@ -241,7 +241,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
     """Return the record values of a stage that was executed, without the values about calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
-    values = {"status": "failed" if error is not None else "ran", "error": error, "seconds": elapsed}
+    values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error, "seconds": elapsed}
     if notes is None:
         if usage is NO_USAGE and not calls.failed:
             return values
