@@ -68,7 +68,7 @@ def read_questions(
     answer: Mapping[str, Any] | None = None,
     strategy: Any = None,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
-    change: Callable[[Row], Row] | None = None,
+    rows: Iterable[Row] | None = None,
     row_template: Callable[[Row], str | None] | None = None,
     checked: bool = False,
     rubric: Rubric | None = None,
@@ -84,8 +84,8 @@ def read_questions(
 
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
-    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `change`
-    changes each row before it is read. Every question gets the `rubric`. A row without an id gets one made of its
+    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
+    replaces the table's own rows. Every question gets the `rubric`. A row without an id gets one made of its
     position, counted from `first`, and its first words.
 
     With a `store`, the questions are added to it, and the result is empty.
@@ -101,7 +101,6 @@ def read_questions(
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
-        row = change(row) if change is not None else row
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -154,7 +153,7 @@ def read_questions(
 
     written: dict[str, str] = {}
     problems = Problems()
-    for position, row in enumerate(table.rows, first):
+    for position, row in enumerate(table.rows if rows is None else rows, first):
         problems.attempt(add_row, position, row)
     problems.raise_all()
     return read
