@@ -244,12 +244,12 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
     """Return the record values of a stage that was executed. Values about model calls are left out if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
-    notes = notes or CallNotes()
-    values = {
-        "status": "failed" if error is not None else "ran",
-        "error": error,
-        "seconds": round(notes.work_seconds(elapsed), SECONDS_DIGITS),
-    }
+    values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
+    if notes is None:
+        if usage is NO_USAGE and not calls.failed:
+            return {**values, "seconds": round(elapsed, SECONDS_DIGITS)}
+        notes = CallNotes()
+    values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
     if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
         return values
     return {

@@ -251,7 +251,9 @@ class StageCalls:
         """Make a call for the item, and count the call and its usage. Raises `PortError` if it fails."""
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
-        making = self._state.item.ports.call(replace(request, info=self._complete(request)))
+        making = self._state.item.ports.call(
+            ModelRequest(request.model, request.messages, self._complete(request), request.schema, request.options)
+        )
         try:
             reply = await making
         except PortError as error:

@@ -68,7 +68,7 @@ def read_questions(
     answer: Mapping[str, Any] | None = None,
     strategy: Any = None,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
-    change: Callable[[Row], Row] | None = None,
+    rows: Iterable[Row] | None = None,
     row_template: Callable[[Row], str | None] | None = None,
     checked: bool = False,
     rubric: Rubric | None = None,
@@ -84,9 +84,9 @@ def read_questions(
 
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
-    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `change`
-    returns the row to read in place of each row. Every question gets the `rubric`. A row without an id gets an id made
-    of its position, counted from `first`, and its first words.
+    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
+    replaces the table's own rows. Every question gets the `rubric`. A row without an id gets an id made of its
+    position, counted from `first`, and its first words.
 
     With a `store`, the questions are added to it, and an empty mapping is returned.
 
@@ -102,7 +102,6 @@ def read_questions(
 
     def add_row(position: int, row: Row) -> None:
         """Add the question of a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
-        row = change(row) if change is not None else row
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -155,7 +154,7 @@ def read_questions(
 
     written: dict[str, str] = {}
     problems = Problems()
-    for position, row in enumerate(table.rows, first):
+    for position, row in enumerate(table.rows if rows is None else rows, first):
         problems.attempt(add_row, position, row)
     problems.raise_all()
     return read

@@ -107,10 +107,10 @@ class ParsingStage(Stage):
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether a judge fills any field of the question's template; False if the template is invalid."""
-        from karenina_template.question_template import template_of
+        from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
 
-        if not super().needs_judge(config, question, trust):
+        if not super().needs_judge(config, question, trust) or not may_need_judge(question):
             return False
         try:
             template = template_of(question, trust)

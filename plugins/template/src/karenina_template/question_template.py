@@ -9,6 +9,7 @@ from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_template.templates.bound_template import Template
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import Primitive, known_primitives
+from karenina_template.templates.source.cache import find_shape, split_literals
 from karenina_template.templates.source.loading import load_template, template_of_class
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         return None
     question.attach(_Loaded(template, trust))
     return template
+
+
+def may_need_judge(question: Question) -> bool:
+    """Return whether the question's template may have a field that a judge fills, without loading the template.
+
+    True may be wrong, but False never is.
+    """
+    if isinstance(question.attachment, _Loaded) or question.answer_template is None:
+        return True
+    split = split_literals(question.answer_template)
+    shape = find_shape(split) if split is not None else None
+    return shape is None or bool(shape.judge_fields)
 
 
 def keep_template(question: Question, template: Template) -> None:

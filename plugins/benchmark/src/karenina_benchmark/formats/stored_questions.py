@@ -7,7 +7,7 @@ import tempfile
 from array import array
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from karenina_benchmark.document import Document, Section
+from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.formats.jsonl_format import LineIndex, QuestionLines
 from karenina_core.data.question import Question
 
@@ -63,7 +63,7 @@ class StoredQuestions(QuestionLines):
         if position is None:
             return None
         where, line = json.loads(self._read_lines(position)[1])
-        lines = {} if line is None else {(): line}
+        lines: dict[Place, int] = {} if line is None else {(): line}
         return Section(Document(self._path, {}, lines, {}, place=where), (), {})
 
     def _read(self, _id: str, position: int) -> Question:

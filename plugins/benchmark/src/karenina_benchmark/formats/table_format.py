@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
@@ -98,7 +100,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     except WrongTypeError as error:
         raise BenchmarkFileError(path, error.place, error.what, error.cure) from error
     declared = dict(zip((entry.row.line for entry in compared), templates.fields, strict=True))
-    by_row = {entry.row.line: entry for entry in done.rows}
+    del compared
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
@@ -111,22 +113,29 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
     columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
     used = {name: column for name, column in chosen.fields.items() if name != "answer_template"}
-    numbered = Table(path, columns_of_rows, table.rows, warnings=table.warnings)
+    numbered = Table(path, columns_of_rows, (), warnings=table.warnings)
+    count, left, entries = len(table.rows), deque(table.rows), deque(done.rows)
+    table, done = replace(table, rows=()), replace(done, rows=[])
+    lines = array("Q")
 
-    def with_texts(row: Row) -> Row:
-        return _with_texts(row, by_row.get(row.line), chosen)
+    def rows() -> Iterator[Row]:
+        while left:  # each row is forgotten when it is read
+            row = left.popleft()
+            entry = entries.popleft() if entries and entries[0].row.line == row.line else None
+            lines.append(row.line)
+            yield _with_texts(row, entry, chosen)
 
-    if len(table.rows) < LARGE:
-        questions = read_questions(numbered, used, change=with_texts, row_template=make_template, checked=True)
+    if count < LARGE:
+        questions = read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True)
         benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
         benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     else:
         stored = StoredQuestions(path)
-        read_questions(numbered, used, change=with_texts, row_template=make_template, checked=True, store=stored)
+        read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
         stored.finish()
         benchmark = BenchmarkContent.of_questions(path, ())
         benchmark.use_questions(stored)
-    benchmark.made_templates = {id for id, row in zip(benchmark.ids, table.rows, strict=True) if row.line in generated}
+    benchmark.made_templates = {id for id, line in zip(benchmark.ids, lines, strict=True) if line in generated}
     benchmark.load_notes = [*table.notes, *blank, *done.notes, *templates.notes]
     benchmark.load_warnings += [*table.warnings, *done.warnings, *templates.warnings]
     unused = [column for column in done.unused if column != templates.types]

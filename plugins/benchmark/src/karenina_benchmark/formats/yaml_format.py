@@ -314,12 +314,16 @@ def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tupl
 def _load_declared_template(source: str, section: Section) -> Template:
     """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
 
-    The source contains only declarations, so no code is executed. Plugins are loaded because they may add primitives.
+    The source contains only declarations, so no code is executed. If it cannot be loaded, plugins are loaded, because
+    they may add primitives.
     """
     from karenina_core import plugins
     from karenina_template.templates import load_template
 
-    plugins.active_plugins()
+    try:
+        return load_template(source)
+    except TemplateError:
+        plugins.active_plugins()
     try:
         return load_template(source)
     except TemplateError as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from shlex import quote
 from string import ascii_uppercase
+from types import MappingProxyType
 from typing import Any, Final
 
 from karenina_benchmark.tables.answer_kinds import is_error_cell
@@ -66,6 +67,9 @@ _MOST_NAMED: Final = 30
 _KEY: Final = re.compile(r"\W+")
 
 
+_NO_OPTIONS: Final[Options] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
     """A question in a table.
@@ -80,7 +84,7 @@ class QuestionRow:
     asked: str
     text: str
     truth: Any = None
-    options: Options = field(default_factory=dict)
+    options: Options = field(default_factory=lambda: _NO_OPTIONS)
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
@@ -176,7 +180,7 @@ def make_question_rows(
             done.unreadable.append((row, f"{of}, the error value of a formula"))
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
-        options = _options_of(row, roles) or options_in(text, cell)
+        options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS
         questions.append(QuestionRow(row, text, text, cell, options))
         contexts.append("" if template or context is None else context_text(row.values.get(context)))
     joined = any(contexts) and _needs_context(questions, contexts, roles)

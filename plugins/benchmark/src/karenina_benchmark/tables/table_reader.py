@@ -58,8 +58,9 @@ _LONGEST_SHOWN: Final = 60
 class Row:
     """A row of a file: its values, keyed by column, and its location.
 
-    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` is its location in words:
-    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; such a row has no values.
+    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` is its location in words,
+    such as `data.0.qas.1` in a JSON document; it is empty if the line is the location (`where`). `problem` says why the
+    row cannot be read; such a row has no values.
     `is_short` is True for a CSV row with fewer cells than the header.
     """
 
@@ -233,7 +234,8 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)
-            yield Row(record.number, values, record.where, is_short=record.is_short)
+            place = record.where if record.where != f"line {record.number}" else ""  # the default: saves memory
+            yield Row(record.number, values, place, is_short=record.is_short)
 
 
 def _read_document(

@@ -81,7 +81,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._workers: set[asyncio.Task[None]] = set()
         self._active = 0
         self._ready: deque[R] = deque()
-        self._room = asyncio.Semaphore(_MAX_WAITING)
+        self._waiting: deque[asyncio.Future[None]] = deque()  # a semaphore looks at many that were woken before
         self._closed = False
         self._stopping = False
         self._failure: BaseException | None = None
@@ -103,7 +103,7 @@ class WorkerPool(ABC, Generic[W, R]):
         try:
             while True:
                 while self._ready:
-                    self._room.release()
+                    self._wake_next()
                     yield self._ready.popleft()
                 while not self._closed and self._active < self.target_size():
                     self._active += 1
@@ -124,9 +124,20 @@ class WorkerPool(ABC, Generic[W, R]):
 
     async def put(self, result: R) -> None:
         """Pass a result to the consumer of `results`. Waits while too many results have not been consumed."""
-        await self._room.acquire()
+        if len(self._ready) >= _MAX_WAITING:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
         self._ready.append(result)
         self._wakeup.set()
+
+    def _wake_next(self) -> None:
+        """Let the first worker that waits with its result continue."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
 
     def close(self) -> None:
         """Start no further tasks. Those in progress continue."""

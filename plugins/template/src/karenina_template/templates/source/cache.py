@@ -159,6 +159,23 @@ class _PatternMismatchError(ValueError):
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
     """Return the template that `source`, split into `split`, defines, or None if no pattern in the cache applies."""
+    pattern = _find_pattern(split)
+    if pattern is None:
+        return None
+    try:
+        return pattern.make_template(split.literals, source)
+    except (ValueError, TypeError, ArithmeticError):
+        return None
+
+
+def find_shape(split: LiteralSplit) -> Shape | None:
+    """Return the shape of the template with this `split`, or None if no pattern in the cache applies."""
+    pattern = _find_pattern(split)
+    return pattern.shape if pattern is not None else None
+
+
+def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+    """Return the pattern for sources with this `split`, or None if there is none in the cache."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -169,10 +186,7 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
             return None
         _patterns.move_to_end(key)
         _fixed.move_to_end(split.rest)
-    try:
-        return pattern.make_template(split.literals, source)
-    except (ValueError, TypeError, ArithmeticError):
-        return None
+        return pattern
 
 
 def add_template(
