@@ -245,3 +245,15 @@ def test_rows_and_an_encoding_are_given_by_options() -> None:
     table.write_bytes("question,answer\nKto?,Łódź\n".encode("cp1250"))
     assert "name it with --encoding" in reported(table)[0][1]
     assert findings(table, "--encoding", "cp1250") == []
+
+
+def test_a_long_check_reports_its_progress_outside_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_cli.commands.check_command._EVERY", 0.001)
+    fields = "answer: {gene: {description: The gene, ground_truth: BCL2}}"
+    questions = "".join(f"  - {{question: Which gene is number {number}?, {fields}}}\n" for number in range(300))
+
+    checked = run_karenina("check", write("genes.yaml", f"karenina: 1\nname: Genes\nquestions:\n{questions}"))
+
+    assert "Reading genes.yaml" in checked.err
+    assert "Checking genes.yaml: " in checked.err
+    assert "of 300 questions checked" in checked.err

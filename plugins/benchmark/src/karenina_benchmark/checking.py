@@ -124,11 +124,13 @@ def check_file(
     trust: Trust | Literal["all"] | None = None,
     columns: Mapping[str, str] | None = None,
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
+    checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
     """Read a benchmark and check it; the returned benchmark is None if nothing in the file can be read.
 
-    `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. Code in the
-    file does not run without trust, no other file that needs trust is opened, and no model is called.
+    `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. `checked` is
+    called after each question, with the number of checked questions and of all. Code in the file does not run without
+    trust, no other file that needs trust is opened, and no model is called.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -137,7 +139,7 @@ def check_file(
         cure = "add one (in YAML under `questions`, in a table as a row)"
         findings.append(Finding("error", path, "", "the file contains no question", cure))
     config = None if configure is None else configure(benchmark)
-    all_findings = [*findings, *check_content(benchmark, trust, config, quality=True)]
+    all_findings = [*findings, *check_content(benchmark, trust, config, quality=True, checked=checked)]
     return benchmark, CheckReport(tuple(_in_order(path, all_findings)), len(benchmark))
 
 
@@ -176,11 +178,12 @@ def check_content(
     ids: Iterable[str] | None = None,
     *,
     quality: bool = False,
+    checked: Callable[[int, int], None] | None = None,
 ) -> list[Finding]:
     """Return the findings about a loaded benchmark; `ids` selects questions, and unknown ids are ignored.
 
     `config` is the run's configuration; by default, the benchmark's own `config` section is used. With `quality`,
-    warnings are included.
+    warnings are included. `checked` is called as in `check_file`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -189,9 +192,11 @@ def check_content(
         config = check.read_config()
     if quality:
         check.check_head(config)
-    for id in benchmark.ids if ids is None else ids:
-        if id in benchmark:
-            check.check_question(benchmark.get(id), config)
+    chosen = [id for id in (benchmark.ids if ids is None else ids) if id in benchmark]
+    for number, id in enumerate(chosen, 1):
+        check.check_question(benchmark.get(id), config)
+        if checked is not None:
+            checked(number, len(chosen))
     check.check_equal_truths()
     return _in_order(benchmark.path, check.findings)
 

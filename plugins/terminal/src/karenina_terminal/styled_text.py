@@ -108,6 +108,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 def _narrow(widths: list[int], room: int) -> list[int]:
     """Return the widths of columns that fit into `room`: the widest columns are narrowed first, to equal widths."""
+    widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)
         step = widest - max((width for width in widths if width != widest), default=0)

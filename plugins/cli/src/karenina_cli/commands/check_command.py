@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
 from rich.text import Text
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
+_EVERY: Final = 3.0
+"""The number of seconds between two lines of progress."""
 _MANY: Final = 4
 """Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
 
@@ -54,15 +58,15 @@ def check(
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
             return read_configuration(benchmark, setup.config, setup.settings)
 
-        content, report = check_file(
-            file,
-            "all" if trust_all else None,
-            tables.parse(),
-            configure if has_settings else None,
-        )
-        notes = content.load_notes if content is not None else []
-        if content is not None and not report.errors:
-            report = replace(report, findings=(*report.findings, *_try_plans(content, configure)))
+        trust, columns = "all" if trust_all else None, tables.parse()
+        with _Progress(screen, file) as progress:
+            content, report = check_file(
+                file, trust, columns, configure if has_settings else None, partial(progress.update, "checked")
+            )
+            notes = content.load_notes if content is not None else []
+            if content is not None and not report.errors:
+                planned = partial(progress.update, "planned")
+                report = replace(report, findings=(*report.findings, *_try_plans(content, configure, planned)))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
         else:
@@ -73,10 +77,45 @@ def check(
             raise typer.Exit(ExitCode.BAD_INPUT)
 
 
+class _Progress:
+    """Progress on standard error, in a terminal or not: a line every few seconds of a check that takes longer."""
+
+    def __init__(self, screen: Screen, file: Path) -> None:
+        self._screen = screen
+        self._file = file
+        self._step = ""
+        self._done, self._total = 0, 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def update(self, step: str, done: int, total: int) -> None:
+        """Record how many of all questions are done in a step."""
+        self._step, self._done, self._total = step, done, total
+
+    def _print(self) -> None:
+        """Print a line at intervals, until the check ends."""
+        while not self._ended.wait(_EVERY):
+            counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
+            self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
+
+
 def _try_plans(
-    benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
+    benchmark: BenchmarkContent,
+    configure: Callable[[BenchmarkContent], VerificationConfig],
+    planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each distinct reason why no plan can be made, or nothing if no stage is installed."""
+    """Yield an error for each distinct reason why no plan can be made; nothing if no stage is installed.
+
+    `planned` is called after each question, with the number of planned questions and of all.
+    """
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError
@@ -92,13 +131,14 @@ def _try_plans(
         yield Finding("error", None, "", f"no plan can be made: {error}")
         return
     seen: set[str] = set()
-    for question in benchmark:
+    for number, question in enumerate(benchmark, 1):
         try:
             planner.plan(question)
         except KareninaError as error:
             if str(error) not in seen:
                 seen.add(str(error))
                 yield Finding("error", None, "", f"no plan can be made: {error}", "", question.id)
+        planned(number, len(benchmark))
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
