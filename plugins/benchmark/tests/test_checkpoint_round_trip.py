@@ -43,7 +43,7 @@ classes = st.dictionaries(text, text, min_size=2, max_size=4)
 
 
 for trait_kind in rubrics.trait_kinds().values():
-    trait_kind.model_rebuild()  # hypothesis reads the signature, which is that of the base class until the class is built
+    trait_kind.model_rebuild()  # hypothesis reads the signature: the base class has it until then
 
 
 def named(kind, /, **fields):
