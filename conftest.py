@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import left_to_release
@@ -19,8 +21,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
-
 settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+
+if sys.platform != "win32":
+    import fcntl
 
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -33,13 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("KARENINA_STATE_HOME", None)
 
 
-@pytest.fixture
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without Karenina's variables of the user's environment."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    return tmp_path
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the processes of xdist collect one after another: in a new environment, the first compiles all modules."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
+        return (yield)
+    environment = os.open(sys.prefix, os.O_RDONLY)
+    try:
+        fcntl.flock(environment, fcntl.LOCK_EX)
+        return (yield)
+    finally:
+        os.close(environment)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,3 +66,12 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the state folder."""
     config.stash[_FOLDER].cleanup()
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, without Karenina's variables of the user's environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+    return tmp_path

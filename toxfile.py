@@ -25,7 +25,7 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", "py312", "docs")
+CI = ("all", "members", "local", "wheels", "ray", "py313", "lint", "docs", "embedding", "py312")
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""

@@ -116,7 +116,7 @@ def build(rows: Iterable[Mapping[str, Any]]) -> list[BuiltAnswer]:
 
 
 def _source(question: str, rows: Sequence[Mapping[str, Any]]) -> _Source | None:
-    """Return the question with its values; None if no short right value or no short wrong value was recorded."""
+    """Return the question with its values, or None if no short right value or no short wrong value was recorded."""
     gold = list(dict.fromkeys(text.replace("\xa0", " ") for row in rows for text in row["gold"]))
     short = [(_tidy(row["response"]), bool(row["human_label"])) for row in rows]
     short = sorted({(text, label) for text, label in short if len(text) > 2 and len(text.split()) <= 6})

@@ -40,7 +40,7 @@ RECORDED: Final = "nq301_openqa_eval.jsonl"
 FILES: Final = (RECORDED, "evouna.jsonl")
 
 Verdicts = dict[str, bool | None]
-"""The verdicts on answers, keyed by the answers' ids; None if an answer was not judged."""
+"""The verdicts on answers, keyed by the answers' ids. A verdict is None if the answer was not judged."""
 
 
 def read(file: Path) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def labelled(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str
 
 
 def passage(text: str, chance: random.Random) -> str | None:
-    """Return six to thirty consecutive words of the text, unchanged; None if too few of them are different."""
+    """Return six to thirty consecutive words of the text, unchanged, or None if too few of them are different."""
     bounds = [0]
     bounds += [at for at in range(1, len(text)) if text[at - 1].isspace() and not text[at].isspace()]
     count = chance.randint(6, 30)
@@ -90,7 +90,9 @@ def changed(quote: str, chance: random.Random) -> str:
 
 
 def reordered(quote: str, chance: random.Random) -> str | None:
-    """Return the quotation's words shuffled, in two swapped halves, or with two words exchanged; None if unchanged."""
+    """Return the quotation's words shuffled, in two swapped halves, or with two words exchanged. None if that changes
+    nothing.
+    """
     words = quote.split()
     way = chance.randrange(3)
     if way == 0:

@@ -171,7 +171,7 @@ def environment(run: int) -> dict[str, str]:
 
 
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
-    """Start the command, kill it at a random moment, and return the kill; None if the command had ended before.
+    """Start the command, kill it at a random moment, and return the kill, or None if the command had ended before.
 
     Raises `SystemExit` if the command failed by itself.
     """

@@ -149,7 +149,7 @@ class Run:
         return Side(fill if judge else say, items=items, shares=shares, seed=11)
 
     def kind(self, entry: Entry) -> Kind | None:
-        """Return the kind of the bad reply to a call; None if it was good."""
+        """Return the kind of the bad reply to a call, or None if it was good."""
         return self.kinds[entry.side == "judge"][entry.fault] if entry.fault is not None else None
 
     def effects(self, item: int, side: str) -> list[Effect]:
@@ -215,7 +215,7 @@ class Run:
         yield "tokens", sums, [usage.get("input_tokens", 0), usage.get("output_tokens", 0)]
 
     def _expected(self, item: int) -> Expected | None:
-        """Return what an item's replies require; None if they require a further call."""
+        """Return what an item's replies require, or None if they require a further call."""
         with suppress(LookupError):
             return expected(self.effects(item, "answer"), self.effects(item, "judge"), right=bool(item % 5))
         return None

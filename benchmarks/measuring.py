@@ -96,7 +96,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None if it was not measured."""
+        """Whether the target is met, or None if it was not measured."""
         if self.figure is None:
             return None
         return self.figure >= self.bound if self.least else self.figure <= self.bound

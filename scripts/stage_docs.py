@@ -70,7 +70,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
 
 
 def _place(file: Path) -> str | None:
-    """Return the path of a repository file in the site; None if the site does not contain the file."""
+    """Return the path of a repository file in the site, or None if the site does not contain the file."""
     if file.is_relative_to(ROOT / "docs"):
         return file.relative_to(ROOT / "docs").as_posix()
     return REPOSITORY_PAGES.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None

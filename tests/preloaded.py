@@ -2,8 +2,8 @@
 
 Most of the processor time of a short command goes into imports, and most of the rest into finding the plugins. Here
 each command is a process of its own too, with the folder, environment and streams that were given, and does what the
-installed script does; only its modules are there already. Where its environment installs no other plugins and selects
-none, it is a fork of a second process, which has also found the plugins and built the models of pydantic.
+installed script does; only its modules and the models of pydantic are there already. Where its environment installs no
+other plugins and selects none, it is a fork of a second process, which has also found the plugins.
 
 With `script=True` the script is started: for tests of the process itself, for packages that may take the place of
 imported ones, and once or more for each promise. `scripts` is for what looks for the command on its path.
@@ -253,6 +253,7 @@ def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], 
 def serve(connection: socket.socket, listening: socket.socket) -> None:
     """Fork for each command of the connection, and of the program in `scripts`, until no test is left."""
     _import_all()
+    _build_models()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepared, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     _freeze()
@@ -340,21 +341,25 @@ def _import_all() -> None:
                     import_module(module.name)
 
 
-def _find_plugins() -> None:
-    """Find the installed plugins, and build the models whose building waits for their first use."""
+def _build_models() -> None:
+    """Build the models whose building waits for their first use."""
     from pydantic import BaseModel
 
-    from karenina_cli.app import build_command
-    from karenina_core.plugins import active_plugins
-
-    active_plugins()
-    build_command()
     waiting: list[type[BaseModel]] = [BaseModel]
     while waiting:
         model = waiting.pop()
         waiting += model.__subclasses__()
         if model.__module__.startswith("karenina") and not model.__pydantic_complete__:
             model.model_rebuild()
+
+
+def _find_plugins() -> None:
+    """Find the installed plugins, and build the command with theirs."""
+    from karenina_cli.app import build_command
+    from karenina_core.plugins import active_plugins
+
+    active_plugins()
+    build_command()
 
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:

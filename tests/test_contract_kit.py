@@ -89,9 +89,12 @@ print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for
 """
 
 
-def run_in(site: Environment, *arguments: str) -> dict[str, list[str]]:
-    """Return the outcomes of the tests that pytest runs there, by class and function, and the loaded modules."""
-    found = site.python(RUN.format(arguments=arguments), script=True)
+def run_in(site: Environment, *arguments: str, script: bool = False) -> dict[str, list[str]]:
+    """Return the outcomes of the tests that pytest runs there, by class and function, and the loaded modules.
+
+    `script` starts a new interpreter, in which nothing else is loaded.
+    """
+    found = site.python(RUN.format(arguments=arguments), script=script)
     assert isinstance(found, dict)
     return found
 
@@ -99,7 +102,7 @@ def run_in(site: Environment, *arguments: str) -> dict[str, list[str]]:
 def test_a_third_party_adapter_passes_the_contract(site: Environment, wheels: Wheels) -> None:
     site.install(wheels.example("teletype"))
     own = site.write("test_teletype_contract.py", OWN.read_text("utf-8"))
-    outcomes = run_in(site, str(own))
+    outcomes = run_in(site, str(own), script=True)
     loaded = outcomes.pop("LOADED")
     assert {name.partition("::")[0] for name in outcomes} == {"TestAdapter", "TestLLM", "TestParser", "TestAgent"}
     assert {name for name, seen in outcomes.items() if set(seen) != {"passed"}} == {

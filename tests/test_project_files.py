@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from left_to_release import LEFT
 
 ROOT = Path(__file__).parents[1]
 PATTERNS = ("karenina_core", "karenina", "plugins/*", "adapters/*")
@@ -128,3 +129,14 @@ def test_pre_commit_hooks_use_installed_tools_alone() -> None:
     assert {repository["repo"] for repository in repositories} == {"local"}
     assert {hook["language"] for hook in hooks} == {"system"}
     assert {hook["entry"].split()[0] for hook in hooks} == {"ruff", "lint-imports", "python"}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_test_that_is_left_to_releases_exists(name: str) -> None:
+    file, *within = name.split("::")
+
+    contracts = (ROOT / "plugins/testing/src/karenina_testing/contracts").glob("*.py")
+    places = [ROOT / file] if len(within) == 1 else contracts
+
+    assert any(f"def {within[-1]}(" in place.read_text("utf-8") for place in places)
+    assert LEFT[name].why

@@ -351,9 +351,9 @@ def the_plan_says(plugins: Plugins) -> str:
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         (
             "in_the_wrong_slot",
-            "Early is offered through karenina_parse_template, but declares slot = None: use karenina_extra_stages",
+            "Early is offered through karenina_parse_template, but declares slot = None; use karenina_extra_stages",
         ),
-        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE: use karenina_parse_template"),
+        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
         (
             "in_two_slots",
             "the stage Early is offered twice, also through karenina_extra_stages; offer it once",

@@ -143,7 +143,7 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return why the stage does not run for this item; None if it does.
+        """Return why the stage does not run for this item, or None if it does.
 
         If `should_run` raises, that is recorded as the item's error. Interrupts are raised (see `is_interrupt`).
         """

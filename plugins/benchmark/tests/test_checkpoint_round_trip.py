@@ -42,6 +42,10 @@ source = st.none() | visible
 classes = st.dictionaries(text, text, min_size=2, max_size=4)
 
 
+for trait_kind in rubrics.trait_kinds().values():
+    trait_kind.model_rebuild()  # hypothesis reads the signature, which is that of the base class until the class is built
+
+
 def named(kind, /, **fields):
     common = {"name": visible, "description": visible, "summary": st.none() | text}
     return st.builds(kind, **common, higher_is_better=st.booleans() | st.none(), **fields)

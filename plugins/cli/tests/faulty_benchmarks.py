@@ -132,8 +132,7 @@ QUESTION_FAULTS = {
         "      extraction_hint: Usually 1985  #! contains the truth, '1985'"
     ),
     "a description that says nothing": (
-        "- question: q28\n  answer:\n    a:\n      description: The answer  #! is not informative\n      "
-        "ground_truth: b"
+        "- question: q28\n  answer:\n    a:\n      description: The answer  #! not informative\n      ground_truth: b"
     ),
     "a description that asks for a verdict": (
         "- question: q29\n  answer:\n    a:\n      description: Whether the answer is correct  #! asks for a verdict\n"

@@ -38,17 +38,22 @@ LISTS = (PLAN, "plan", "primitives my_primitive.MyPrimitive", "traits my_trait.s
 
 
 class Generated(NamedTuple):
-    """The packages of all kinds, the outcomes of their tests by kind, and the folder that makes them importable."""
+    """The packages of all kinds, and the folder that makes them importable."""
 
     packages: dict[str, Path]
+    site: Path
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of the tests of packages by kind: messages of those that failed, and how many passed."""
+
     failed: dict[str, list[str]]
     passed: dict[str, int]
-    site: Path
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
-    """Generate a package of each kind, and run the tests of those in `TESTED` in one process."""
+    """Generate a package of each kind."""
     folder, site = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("site")
     for kind in KINDS:
         done = CliRunner().invoke(build_app(), ["new", kind, f"my-{kind}", "--into", str(folder)])
@@ -56,9 +61,16 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     packages = {kind: folder / f"my-{kind}" for kind in KINDS}
     for package in packages.values():
         make_importable(package, site)
-    report = folder / "report.xml"
-    options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, "--junit-xml", report]
-    done = run_python(["-m", "pytest", *options, *(packages[kind] / "tests" for kind in TESTED)], site)
+    return Generated(packages, site)
+
+
+@pytest.fixture(scope="module")
+def outcomes(generated: Generated, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """Run the tests of the packages in `TESTED` in one process."""
+    report = tmp_path_factory.mktemp("outcomes") / "report.xml"
+    tests = [generated.packages[kind] / "tests" for kind in TESTED]
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", tests[0].parents[1], "--junit-xml", report]
+    done = run_python(["-m", "pytest", *options, *tests], generated.site)
     assert report.exists(), done.stdout + done.stderr
     failed: dict[str, list[str]] = {kind: [] for kind in TESTED}
     passed = dict.fromkeys(TESTED, 0)
@@ -68,13 +80,13 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
             failed[kind].append(f"{case.attrib['name']}: {case[0].attrib.get('message')}")
         else:
             passed[kind] += 1
-    return Generated(packages, failed, passed, site)
+    return Outcomes(failed, passed)
 
 
 @pytest.mark.parametrize("kind", TESTED)
-def test_a_generated_package_passes_its_contract_tests(generated: Generated, kind: str) -> None:
-    assert generated.failed[kind] == []
-    assert generated.passed[kind] >= 8
+def test_a_generated_package_passes_its_contract_tests(outcomes: Outcomes, kind: str) -> None:
+    assert outcomes.failed[kind] == []
+    assert outcomes.passed[kind] >= 8
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from karenina_template.templates import primitives
+from karenina_template.templates.primitives import (
+    NumericGraded,
+    NumericMaximum,
+    NumericMinimum,
+    NumericRange,
+    NumericRangeGraded,
+    NumericThresholdGraded,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -35,7 +42,7 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 def test_numeric_graded(parameters, extracted, expected, passes, score):
-    primitive = primitives.NumericGraded(**parameters)
+    primitive = NumericGraded(**parameters)
     assert primitive.check(extracted, expected) is passes
     assert primitive.score(extracted, expected) == pytest.approx(score)
 
@@ -56,13 +63,13 @@ def test_numeric_graded(parameters, extracted, expected, passes, score):
     ],
 )
 def test_numeric_range_graded(parameters, extracted, score):
-    primitive = primitives.NumericRangeGraded(**{"min": 0, "max": 10, "margin": 2} | parameters)
+    primitive = NumericRangeGraded(**{"min": 0, "max": 10, "margin": 2} | parameters)
     assert primitive.score(extracted, "not looked at") == pytest.approx(score)
-    assert primitive.check(extracted, None) is primitives.NumericRange(min=0, max=10).check(extracted, None)
+    assert primitive.check(extracted, None) is NumericRange(min=0, max=10).check(extracted, None)
 
 
 def test_an_excluded_end_fails_with_full_credit():
-    primitive = primitives.NumericRangeGraded(min=0, max=10, margin=2, exclusive_min=True, exclusive_max=True)
+    primitive = NumericRangeGraded(min=0, max=10, margin=2, exclusive_min=True, exclusive_max=True)
     assert [primitive.check(end, None) for end in (0, 10)] == [False, False]
     assert [primitive.score(end, None) for end in (0, 10)] == [1, 1]
 
@@ -84,42 +91,40 @@ def test_an_excluded_end_fails_with_full_credit():
     ],
 )
 def test_numeric_threshold_graded(direction, parameters, extracted, expected, score):
-    primitive = primitives.NumericThresholdGraded(direction=direction, **{"margin": 1} | parameters)
-    plain = {"max": primitives.NumericMaximum, "min": primitives.NumericMinimum}[direction]()
+    primitive = NumericThresholdGraded(direction=direction, **{"margin": 1} | parameters)
+    plain = {"max": NumericMaximum, "min": NumericMinimum}[direction]()
     assert primitive.score(extracted, expected) == pytest.approx(score)
     assert primitive.check(extracted, expected) is plain.check(extracted, expected)
 
 
 def test_an_excluded_threshold_fails_with_full_credit():
-    primitive = primitives.NumericThresholdGraded(direction="max", margin=1, exclusive=True)
+    primitive = NumericThresholdGraded(direction="max", margin=1, exclusive=True)
     assert primitive.check(10, 10) is False
     assert primitive.score(10, 10) == 1
 
 
 def test_a_direction_may_be_written_out():
-    assert primitives.NumericThresholdGraded(direction="minimum", margin=1) == primitives.NumericThresholdGraded(
-        direction="min", margin=1
-    )
+    assert NumericThresholdGraded(direction="minimum", margin=1) == NumericThresholdGraded(direction="min", margin=1)
 
 
 @pytest.mark.parametrize(
     ("kind", "parameters"),
     [
-        (primitives.NumericGraded, {}),
-        (primitives.NumericGraded, {"cutoff": 0}),
-        (primitives.NumericGraded, {"cutoff": INF}),
-        (primitives.NumericGraded, {"cutoff": 0.1, "full_credit": 0.1}),
-        (primitives.NumericGraded, {"cutoff": 0.1, "full_credit": 0.2}),
-        (primitives.NumericGraded, {"cutoff": 0.1, "full_credit": -0.1}),
-        (primitives.NumericGraded, {"cutoff": 0.1, "decay": "cubic"}),
-        (primitives.NumericRangeGraded, {"min": 0, "max": 1}),
-        (primitives.NumericRangeGraded, {"min": 1, "max": 1, "margin": 1}),
-        (primitives.NumericRangeGraded, {"min": 0, "max": 1, "margin": 0}),
-        (primitives.NumericRangeGraded, {"min": 0, "max": 1, "margin": NAN}),
-        (primitives.NumericThresholdGraded, {"margin": 1}),
-        (primitives.NumericThresholdGraded, {"margin": 1, "direction": "sideways"}),
-        (primitives.NumericThresholdGraded, {"margin": 1, "direction": 3}),
-        (primitives.NumericThresholdGraded, {"margin": -1, "direction": "min"}),
+        (NumericGraded, {}),
+        (NumericGraded, {"cutoff": 0}),
+        (NumericGraded, {"cutoff": INF}),
+        (NumericGraded, {"cutoff": 0.1, "full_credit": 0.1}),
+        (NumericGraded, {"cutoff": 0.1, "full_credit": 0.2}),
+        (NumericGraded, {"cutoff": 0.1, "full_credit": -0.1}),
+        (NumericGraded, {"cutoff": 0.1, "decay": "cubic"}),
+        (NumericRangeGraded, {"min": 0, "max": 1}),
+        (NumericRangeGraded, {"min": 1, "max": 1, "margin": 1}),
+        (NumericRangeGraded, {"min": 0, "max": 1, "margin": 0}),
+        (NumericRangeGraded, {"min": 0, "max": 1, "margin": NAN}),
+        (NumericThresholdGraded, {"margin": 1}),
+        (NumericThresholdGraded, {"margin": 1, "direction": "sideways"}),
+        (NumericThresholdGraded, {"margin": 1, "direction": 3}),
+        (NumericThresholdGraded, {"margin": -1, "direction": "min"}),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(kind, parameters):
@@ -128,9 +133,9 @@ def test_parameters_that_mean_nothing_are_refused(kind, parameters):
 
 
 GRADED = [
-    primitives.NumericGraded(cutoff=0.5),
-    primitives.NumericRangeGraded(min=0, max=1, margin=1),
-    primitives.NumericThresholdGraded(direction="min", margin=1),
+    NumericGraded(cutoff=0.5),
+    NumericRangeGraded(min=0, max=1, margin=1),
+    NumericThresholdGraded(direction="min", margin=1),
 ]
 
 
@@ -153,7 +158,7 @@ numbers = st.floats(-1e6, 1e6)
 
 @given(numbers, numbers, numbers, st.sampled_from(["relative", "absolute"]), st.sampled_from(["linear", "quadratic"]))
 def test_credit_never_rises_with_the_distance(truth, near, far, mode, decay):
-    primitive = primitives.NumericGraded(cutoff=3, full_credit=0.5, mode=mode, decay=decay)
+    primitive = NumericGraded(cutoff=3, full_credit=0.5, mode=mode, decay=decay)
     near, far = sorted((abs(near), abs(far)))
     assert 0 <= primitive.score(truth + far, truth) <= 1
     assert primitive.score(truth - far, truth) <= primitive.score(truth - near, truth)
@@ -161,7 +166,7 @@ def test_credit_never_rises_with_the_distance(truth, near, far, mode, decay):
 
 @given(st.sampled_from(GRADED), numbers, numbers)
 def test_what_passes_a_range_or_threshold_has_full_credit(primitive, extracted, truth):
-    if not isinstance(primitive, primitives.NumericGraded):
+    if not isinstance(primitive, NumericGraded):
         assert primitive.check(extracted, truth) is (primitive.score(extracted, truth) == 1)
     elif primitive.score(extracted, truth) > 0:
         assert primitive.check(extracted, truth)

@@ -54,7 +54,7 @@ def test_roles_of_autogen_from_the_side_of_the_user_are_refused() -> None:
     ],
 )
 def test_a_word_that_ends_a_chat_is_no_answer(recording: Any) -> None:
-    with pytest.raises(TraceFormatError, match=r"says only TERMINATE, which ends a chat.*: leave it out"):
+    with pytest.raises(TraceFormatError, match=r"says only TERMINATE, which ends a chat.*; leave it out"):
         convert_recording(recording)
 
 

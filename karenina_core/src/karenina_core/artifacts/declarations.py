@@ -93,7 +93,7 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
 
 
 def why_refused(stage: Any) -> str | None:
-    """Return what is wrong with a stage class's declarations, with the lines that fix it; None if they are valid.
+    """Return what is wrong with a stage class's declarations, with the lines that fix it, or None if they are valid.
 
     Reports values of the wrong type, and methods that are missing or cannot be called. Also reports attributes whose
     names are one edit away from a declaration and whose values are sets, keys, slots or settings models, because such
@@ -178,7 +178,7 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the first of the `known` names that is exactly one edit away from `name`; None if there is none."""
+    """Return the first of the `known` names that is exactly one edit away from `name`, or None if there is none."""
     return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 

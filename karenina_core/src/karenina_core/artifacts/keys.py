@@ -27,7 +27,7 @@ class ParsedAnswer(Protocol):
         """Return True if the answer is correct and False if it is wrong; any other value means undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, keyed by field name; None if that cannot be decided."""
+        """Return whether each verified field is correct, keyed by field name. None means that it is undecided."""
 
 
 @runtime_checkable

@@ -174,7 +174,7 @@ class Setting:
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`; None if there is none.
+        """The benchmark field that overrides the setting, such as `workspace_root`, or None if there is none.
 
         Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """

@@ -113,7 +113,7 @@ class Question(BaseModel, defer_build=True):
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template, if it was given as a class; None if it is source text or missing."""
+        """The template, if it was given as a class, or None if it is source text or missing."""
         return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property

@@ -80,7 +80,7 @@ class VerificationResult(Section):
         return ItemId.of(meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate)
 
     def stage(self, name: str) -> StageRecord | None:
-        """Return the record of a stage; None if the stage was not in the plan."""
+        """Return the record of a stage, or None if the stage was not in the plan."""
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:

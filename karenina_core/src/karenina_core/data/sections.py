@@ -165,7 +165,7 @@ class VerificationResultRubric(Section):
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own); None if there is no score."""
+        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own), or None if there is no score."""
         for kind, scores in self._by_kind().items():
             if name in scores:
                 return scores[name], kind.removesuffix("_trait_scores")

@@ -82,7 +82,7 @@ def assemble(
 
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> Message | None:
-    """Return the system message of a prompt, which is the same for all items; None if it would be empty."""
+    """Return the system message of a prompt, which is the same for all items, or None if it would be empty."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
     return Message.system(text) if text else None
 

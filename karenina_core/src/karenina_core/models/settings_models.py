@@ -36,7 +36,7 @@ AllowedInFiles = Literal["any", "below", "name", "models", "never"]
 
 
 def declared(info: FieldInfo, name: str) -> Any:
-    """Return what a field declares under `name` in its `json_schema_extra`; None if it declares nothing."""
+    """Return what a field declares under `name` in its `json_schema_extra`, or None if it declares nothing."""
     extra = info.json_schema_extra
     return extra.get(name) if isinstance(extra, dict) else None
 

@@ -258,7 +258,9 @@ class Plugins:
         return None
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Return the result of `hook` from this plugin alone; None if the plugin has no such hook or returns None."""
+        """Return the result of `hook` from this plugin alone, or None if the plugin has no such hook or returns
+        None.
+        """
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 

@@ -172,7 +172,7 @@ class VerificationContext:
         return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return an artifact's value; None if it was not set.
+        """Return an artifact's value, or None if it was not set.
 
         Raises `UndeclaredArtifact` if the stage does not declare it.
         """
@@ -276,7 +276,7 @@ class VerificationContext:
 
     @property
     def error(self) -> ItemError | None:
-        """The error that ended the item; None if there is none."""
+        """The error that ended the item, or None if there is none."""
         return self._state.first_error()
 
     # ---- models

@@ -116,7 +116,7 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after any veto, else the result of fields and patterns; None if none were compared.
+    """Return the verdict: False after any veto, else the result of fields and patterns, or None if none were compared.
 
     It is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the outcome (the
     item is not judged and counts in no rate), but not the verdict.

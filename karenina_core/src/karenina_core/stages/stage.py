@@ -275,11 +275,11 @@ class AutoFailStage(Stage):
 
     @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
-        """Return why the item fails; None if it does not."""
+        """Return why the item fails, or None if it does not."""
         raise NotImplementedError(f"{type(self).__name__} has no reason(); define it")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the rule does not apply to this item; None if it does."""
+        """Return why the rule does not apply to this item, or None if it does."""
         return None
 
     def on_fail(self, context: VerificationContext) -> None:

@@ -185,7 +185,7 @@ class State:
         return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
-        """Return the artifact's value; None if it does not exist."""
+        """Return the artifact's value, or None if it does not exist."""
         if name in self.artifacts:
             return self.artifacts[name]
         return self.parent.artifacts.get(name) if self.parent is not None else None
@@ -244,7 +244,7 @@ class StageCalls:
 
     @property
     def notes(self) -> CallNotes | None:
-        """The notes of all calls; None if there were none."""
+        """The notes of all calls, or None if there were none."""
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:

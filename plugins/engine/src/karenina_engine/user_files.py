@@ -112,7 +112,7 @@ def _is_digest(text: str) -> bool:
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of one of the user's private files; None if the file does not exist.
+    """Return the text of one of the user's private files, or None if the file does not exist.
 
     Raises `OSError` if the path is a link or not a regular file, or if the file or its folder is owned by another user
     or writable by every user; raises `UnicodeDecodeError` if it is not UTF-8.

@@ -77,7 +77,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Return a table with a row for each name and its text or element; None if there are no rows."""
+    """Return a table with a row for each name and its text or element, or None if there are no rows."""
     table = Element("table")
     body = SubElement(table, "tbody")
     for name, cell in rows:
@@ -126,6 +126,6 @@ class SectionsView:
         return repr(self)
 
     def _repr_html_(self) -> str | None:
-        """Return the sections as HTML; None if there are none, so that a notebook shows the text."""
+        """Return the sections as HTML, or None if there are none, so that a notebook shows the text."""
         parts = sections_html(sections_of(self))
         return render_html(*parts) if parts else None

@@ -86,7 +86,7 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as `columns` of `Benchmark.load`; None if no option is given.
+        """Return the options as `columns` of `Benchmark.load`, or None if no option is given.
 
         Raises `typer.BadParameter` if `--columns` is invalid.
         """

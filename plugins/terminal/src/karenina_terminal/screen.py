@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,7 +63,6 @@ _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
 """The minimum indentation of the continuation lines of a wrapped line."""
-_TRAILING_SPACES = re.compile(r" +$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _console_class() -> type[Console]:
                 return
             with self.capture() as captured:
                 super().print(*objects, **options)
-            self.file.write(_TRAILING_SPACES.sub("", captured.get()))
+            self.file.write("\n".join([line.rstrip(" ") for line in captured.get().split("\n")]))
             self.file.flush()
 
     return PipeSafeConsole

@@ -13,9 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.segment import Segment
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
 
 Part = tuple[str, str]
 """A text and its style: `bold`, `dim red`, or an empty string."""
@@ -27,48 +28,48 @@ _TAB: Final = 8
 _NARROWEST: Final = 28
 """The width below which lines are not made narrower."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
-_TRAILING_SPACES: Final = re.compile(r" +$", re.MULTILINE)
 
 
-@dataclass(slots=True)
 class StyledText:
     """A text of parts with styles. `style` is that of the spaces that pad its lines in a grid."""
 
-    parts: Line
-    style: str = ""
+    __slots__ = ("_parts", "_style", "_whole", "width")
 
-    def width(self) -> int:
-        """Return the width of the widest line."""
-        plain = "".join(text for text, _ in self.parts)
-        return max(map(cell_len, plain.split("\n"))) if "\n" in plain else cell_len(plain)
+    def __init__(self, parts: Line, style: str = "") -> None:
+        self._parts = parts
+        self._style = style
+        plain = parts[0][0] if len(parts) == 1 else "".join([text for text, _ in parts])
+        self._whole = "\n" not in plain and "\t" not in plain
+        self.width = cell_len(plain) if self._whole else max(map(cell_len, plain.split("\n")))
+        """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
         """Return the lines, each of which fills the width."""
-        return [_pad(line, width, self.style) for line in wrap_parts(self.parts, width)]
+        if not self._whole or self.width > width:
+            return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
+        *others, (text, style) = self._parts
+        if style == self._style:
+            return [[*others, (text + " " * (width - self.width), style)]]
+        return [[*self._parts, (" " * (width - self.width), self._style)]]
 
 
-@dataclass(slots=True)
 class StyledTable:
     """A table without borders, with a dim heading."""
 
-    heading: Sequence[str]
-    rows: Sequence[Sequence[StyledText]]
+    __slots__ = ("_cells", "_widths", "width")
 
-    def _cells(self) -> list[Sequence[StyledText]]:
-        """Return all rows; the first is the heading."""
-        return [[StyledText([(name, "dim")], "dim") for name in self.heading], *self.rows]
-
-    def width(self) -> int:
-        """Return the width that the table needs if no text is wrapped."""
-        return sum(max(cell.width() for cell in column) + _GAP for column in zip(*self._cells(), strict=True))
+    def __init__(self, heading: Sequence[str], rows: Iterable[Sequence[StyledText]]) -> None:
+        self._cells = [[StyledText([(name, "dim")], "dim") for name in heading], *rows]
+        self._widths = [max([cell.width for cell in column]) + _GAP for column in zip(*self._cells, strict=True)]
+        self.width = sum(self._widths)
+        """The width that the table needs if no text is wrapped."""
 
     def lines(self, width: int) -> list[Line]:
         """Return the lines, each of which fills the width."""
-        cells = self._cells()
-        widths = _narrow([max(cell.width() for cell in column) + _GAP for column in zip(*cells, strict=True)], width)
+        widths = _narrow(self._widths, width)
         rest = width - sum(widths)
         lines: list[Line] = []
-        for number, row in enumerate(cells):
+        for number, row in enumerate(self._cells):
             style = "" if number else "dim"
             columns = [
                 [[*line, (" " * _GAP, style)] for line in cell.lines(size - _GAP)]
@@ -82,8 +83,8 @@ class StyledTable:
         return lines
 
 
-Content = Sequence[StyledText] | StyledTable
-"""What stands beside a name: texts below each other, or a table."""
+Content = Sequence[StyledText | StyledTable]
+"""Texts and tables below each other, which stand beside a name."""
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
@@ -92,22 +93,17 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
     A name does not wrap. A content with an empty name continues the previous one.
     """
     width = max(width, _NARROWEST) - _INDENT
-    first = max(len(name) for name, _ in rows)
-    needed = max(_content_width(content) for _, content in rows)
+    first = max([len(name) for name, _ in rows])
+    needed = max([block.width for _, content in rows for block in content])
     second = min(max(needed, 1), width - first - _GAP)
     indent, gap = (" " * _INDENT, ""), (" " * _GAP, "bold")
     beside, after = (" " * (first + _GAP), "bold"), (" " * (width - first - _GAP - second), "")
     for name, content in rows:
         start: Line = (indent, (name.ljust(first), "bold"), gap)
-        for block in (content,) if isinstance(content, StyledTable) else content:
+        for block in content:
             for line in block.lines(second):
                 yield [*start, *line, after]
                 start = (indent, beside)
-
-
-def _content_width(content: Content) -> int:
-    """Return the width that a content needs if no text is wrapped."""
-    return content.width() if isinstance(content, StyledTable) else max(text.width() for text in content)
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
@@ -227,8 +223,18 @@ def _pad(line: Line, width: int, style: str) -> Line:
     return [*line, (" " * missing, style)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A text that rich prints as it is."""
+
+    text: str
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
+        yield Segment(self.text)
+
+
 class LineWriter:
-    """A writer of lines to a console: with its codes for styles on a terminal, elsewhere without trailing spaces."""
+    """A writer of lines to a console, on a terminal with its codes for styles."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -237,13 +243,10 @@ class LineWriter:
     def write(self, lines: Iterable[Line]) -> None:
         """Write the lines."""
         if self._console.is_terminal:
-            texts = ["".join(self._paint(part) for part in line if part[0]) for line in lines]
-            text = "".join(f"{line}\n" for line in texts)
+            texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:
-            plain = ("".join(text for text, _ in line) for line in lines)
-            text = _TRAILING_SPACES.sub("", "".join(f"{line}\n" for line in plain))
-        self._console.file.write(text)
-        self._console.file.flush()
+            texts = ["".join([text for text, _ in line]) for line in lines]
+        self._console.print(_Whole("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
         """Return a text with the codes of its style."""

@@ -179,7 +179,7 @@ def _widest_line(text: str) -> int:
 
 
 def _longest_word(texts: Iterable[str]) -> int:
-    """Return the width of the longest word in the texts; 0 if there are no words."""
+    """Return the width of the longest word in the texts, or 0 if there are no words."""
     return max((cell_width(word) for text in texts for word in text.split()), default=0)
 
 

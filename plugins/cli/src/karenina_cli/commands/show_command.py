@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,7 +20,10 @@ from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
+    from karenina_report.rules import Rules
+    from karenina_terminal.screen import Screen
 
 _MOST_NAMED: Final = 5
 _LONGEST_NAMED: Final = 50
@@ -61,7 +65,6 @@ def show(
     """Print the results of a run in full, and their summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.output.result_output import Failures, print_result
         from karenina_cli.output.summary_output import (
             cost_text,
             print_summary,
@@ -70,31 +73,54 @@ def show(
             summary_json,
         )
         from karenina_engine.cost.ledger import make_spending_report
-        from karenina_engine.journal.view import find_journal
-        from karenina_engine.results.kept_files import KeptFiles
-        from karenina_engine.results.result_set import VerificationResultSet, read_results
+        from karenina_engine.results.aggregate import Totals
+        from karenina_engine.results.result_set import count_results, read_results
         from karenina_report.options import read_named_benchmark
         from karenina_report.registered_notes import find_notes
-        from karenina_report.rules import find_missing_rules, find_rules
+        from karenina_report.rules import find_missing_rules
         from karenina_report.run_notes import NotedRun
         from karenina_report.runs import check_named_once
 
         check_named_once(files)
-        reading = tables.parse()
-        loaded = read_named_benchmark(files, benchmark, reading)
-        read = [(file, result) for file in files for result in read_results(file)]
-        everything = VerificationResultSet(result for _, result in read)
-        items = list(everything)
-        chosen = select_items(items, question) if question else range(len(items))
-        numbered = [(at, items[at]) for at in sorted(chosen) if not outcome or items[at].outcome in outcome]
-        results = VerificationResultSet(result for _, result in numbered)
-        notes = find_notes([NotedRun("", None, file) for file in files]) if len(results) == len(items) else []
+        loaded = read_named_benchmark(files, benchmark, tables.parse())
+        read: Iterable[tuple[Path, VerificationResult]] = (
+            (file, result) for file in files for result in read_results(file)
+        )
+        if question or loaded is not None:
+            read = items = [*read]
+            positions = select_items([result for _, result in items], question) if question else range(len(items))
+            count = len(items)
+        else:
+            count = sum(map(count_results, files))
+            positions = range(sys.maxsize)
+
+        def is_selected(at: int, result: VerificationResult) -> bool:
+            return at in positions and (not outcome or result.outcome in outcome)
+
+        if loaded is not None and not as_json and not quiet:
+            for text in find_missing_rules(
+                loaded, (result for at, (_, result) in enumerate(read) if is_selected(at, result))
+            ):
+                screen.note(f"Warning: {text}.")
+        everything, selected = Totals(), Totals()
+        printer = _Printer(screen, files, count, loaded, full=full, all_failures=full or bool(question))
+        results = []
+        for at, (file, result) in enumerate(read):
+            everything.add(result)
+            if is_selected(at, result):
+                selected.add(result)
+                if as_json:
+                    results.append(result_json(result))
+                elif not quiet:
+                    printer.print(at + 1, file, result)
         spent = read_spending(files)
+        complete = len(selected) == len(everything)
+        notes = find_notes([NotedRun("", None, file) for file in files]) if complete else []
         if as_json:
             screen.json(
                 {
-                    "results": [result_json(item) for item in results],
-                    **summary_json(results.totals()),
+                    "results": results,
+                    **summary_json(selected),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
                     "notes": [note.model_dump(mode="json") for note in notes],
                     "money": make_spending_report(spent) if spent is not None else None,
@@ -102,26 +128,69 @@ def show(
             )
             return
         if not quiet:
-            folders = {file: KeptFiles(file, find_journal(file)) for file in files}
-            failures = Failures(screen.out, len(items))
-            rules = find_rules(files, loaded)
-            if loaded is not None:
-                for text in find_missing_rules(loaded, results):
-                    screen.note(f"Warning: {text}.")
-            elif not rules and any(result.template.field_results for result in items):
-                screen.note("The comparison rules are not known: --benchmark FILE shows them")
-            for at, result in numbered:
-                if full or question or not failures.repeats(result, at + 1):
-                    of_fields = rules.get(result.metadata.template_id)
-                    position = f"{at + 1}/{len(items)}"
-                    beside = folders[read[at][0]]
-                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields, files=beside)
-            failures.print(files[0] if len(files) == 1 else None)
+            printer.print_failures()
         cost = cost_text(files, spent) if everything.usage().calls else None
         shown_notes = [(note.name, note.text) for note in notes]
-        print_summary(screen.out, results, cost=cost, notes=shown_notes, all_failures=True)
-        if len(results) < len(items):
-            screen.note(f"The summary covers the selected {len(results)} of {len(items)} results.")
+        print_summary(screen.out, selected, cost=cost, notes=shown_notes, all_failures=True)
+        if not complete:
+            screen.note(f"The summary covers the selected {len(selected)} of {len(everything)} results.")
+
+
+class _Printer:
+    """A printer of items, each as soon as it is read."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        files: Sequence[Path],
+        count: int,
+        benchmark: Benchmark | None,
+        *,
+        full: bool,
+        all_failures: bool,
+    ) -> None:
+        from karenina_cli.output.result_output import Failures
+        from karenina_engine.journal.view import find_journal
+        from karenina_engine.results.kept_files import KeptFiles
+
+        self._screen = screen
+        self._files = files
+        self._count = count
+        self._benchmark = benchmark
+        self._full = full
+        self._all_failures = all_failures
+        self._failures = Failures(screen.out, count)
+        self._folders = {file: KeptFiles(file, find_journal(file)) for file in files}
+        self._rules: Rules | None = None
+        self._noted = False
+
+    def print(self, number: int, file: Path, result: VerificationResult) -> None:
+        """Print an item, unless it failed as an earlier one did. The rules are read for the first item with fields."""
+        from karenina_cli.output.result_output import print_result
+        from karenina_report.rules import find_rules
+
+        if not self._all_failures and self._failures.repeats(result, number):
+            return
+        template = result.template
+        if self._rules is None and (template.field_results or template.parsed_llm_response is not None):
+            self._rules = find_rules(self._files, self._benchmark)
+        if template.field_results and not self._rules and not self._noted and self._benchmark is None:
+            self._screen.note("The comparison rules are not known: --benchmark FILE shows them")
+            self._noted = True
+        rules = (self._rules or {}).get(result.metadata.template_id)
+        print_result(
+            self._screen.out,
+            result,
+            f"{number}/{self._count}",
+            detailed=True,
+            full=self._full,
+            rules=rules,
+            files=self._folders[file],
+        )
+
+    def print_failures(self) -> None:
+        """Print which items failed as an earlier one did."""
+        self._failures.print(self._files[0] if len(self._files) == 1 else None)
 
 
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:

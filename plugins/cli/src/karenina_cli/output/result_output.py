@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
@@ -103,7 +104,7 @@ def print_result(
     ]
     rows = field_rows(result)
     if rows and (result.template.parsed_llm_response is not None or result.template.field_results):
-        grid.append(("Fields", _fields(rows, result.undecided_fields(), rules or {}, unicode=unicode)))
+        grid.append(("Fields", [_fields(rows, result.undecided_fields(), rules or {}, unicode=unicode)]))
     elif rows or meta.raw_answer:
         truths = "\n".join(f"{name}: {truth}" for name, _, truth, _ in rows)
         grid.append(("Truth", [_cut(truths or _raw_truth(result))]))
@@ -113,9 +114,9 @@ def print_result(
     grid.append(("Why", [_cut(result.why())]))
     if detailed:
         grid += _details(result, files)
-    writer.write(wrap_parts(_head(result, position, unicode=unicode), console.width))
-    writer.write(lay_out_grid(grid, console.width))
-    writer.write([[(" " * console.width, "")]])
+    width = console.width
+    head = wrap_parts(_head(result, position, unicode=unicode), width)
+    writer.write(chain(head, lay_out_grid(grid, width), [[(" " * width, "")]]))
     if full and len(result.template.raw_llm_response) > most:
         writer.write([[(line, "")] for line in (*clean(result.template.raw_llm_response).split("\n"), "")])
 

@@ -186,7 +186,7 @@ class ReplyStore(Protocol):
     """A store of replies, so that no finished call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call; None if the call has to be made.
+        """Return the stored outcome of an identical call, or None if the call has to be made.
 
         After None, the caller must call `store` or `leave`. Raises `PortError` if nothing is stored and no call may be
         made.
@@ -235,7 +235,7 @@ class CallLedger(Protocol):
     """A ledger of the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars; None if unknown."""
+        """Count a call that was made, and return its cost in picodollars, or None if unknown."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was stored earlier, or shared with an identical call."""

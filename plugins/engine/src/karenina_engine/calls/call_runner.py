@@ -117,7 +117,7 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call, stored or in flight; None if this call has to be made.
+        """Return the outcome of an identical call, stored or in flight, or None if this call has to be made.
 
         In that case, the call is registered as being in flight.
         """

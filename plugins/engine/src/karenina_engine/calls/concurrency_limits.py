@@ -165,7 +165,7 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit, as a number above 0; 0 if none is free and the call has to `wait`."""
+        """Return a permit, as a number above 0, or 0 if none is free and the call has to `wait`."""
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
@@ -224,7 +224,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return for how many seconds the server has refused all calls; 0 if its last answer was a reply."""
+        """Return for how many seconds the server has refused all calls, or 0 if its last answer was a reply."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
@@ -267,7 +267,9 @@ class ServerLimiter:
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that would get the next permit; None if no call waits or no permit is free."""
+        """Return the order of the call that would get the next permit, or None if no call waits or no permit is
+        free.
+        """
         while self._queue and self._queue[0][2].done():
             heappop(self._queue)
         return self._queue[0][0] if self._queue and self._has_free_permit() else None

@@ -44,7 +44,7 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return the delay before the next retry of a call; None if the call is not retried."""
+        """Return the delay before the next retry of a call, or None if the call is not retried."""
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
         attempt = sum(notes.retries.values())

@@ -169,7 +169,9 @@ class Planner:
         return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return the results of all stage selection for a question, as a cache key; None if a stage raises an error."""
+        """Return the results of all stage selection for a question, as a cache key, or None if a stage raises an
+        error.
+        """
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (

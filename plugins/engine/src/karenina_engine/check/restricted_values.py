@@ -169,7 +169,7 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Return True if `file` names files outside its folder, all of them trusted; None if it names none.
+    """Return True if `file` names files outside its folder, all of them trusted, or None if it names none.
 
     After None, no file outside the folder may be opened. `trust` is the user's trust, or None for what the user has
     stored. Raises `RestrictedValues` if a file outside the folder is not trusted.
@@ -389,7 +389,7 @@ class _Finder:
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
-        """Return the specification of an interface's adapter; None if there is none."""
+        """Return the specification of an interface's adapter, or None if there is none."""
         try:
             return find_adapter(self._plugins, str(interface)).spec
         except PluginError:
@@ -441,7 +441,7 @@ class _Finder:
 
 
 def _default_of(info: FieldInfo | None) -> object:
-    """Return the default of a field; None if the field is required or unknown."""
+    """Return the default of a field, or None if the field is required or unknown."""
     return None if info is None or info.is_required() else info.get_default(call_default_factory=True)
 
 

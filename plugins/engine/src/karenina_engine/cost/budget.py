@@ -123,7 +123,7 @@ class Budget:
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation; 0 if the call costs nothing.
+        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call costs nothing.
 
         Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` when they no longer
         can.
@@ -275,7 +275,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation, and return its expected cost; 0 if there is none with this number."""
+        """End a reservation, and return its expected cost, or 0 if there is none with this number."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -315,7 +315,9 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first waiting call, ignoring the lines in `passed`; None if none waits."""
+        """Return the line and entry of the first waiting call, ignoring the lines in `passed`, or None if none
+        waits.
+        """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():

@@ -225,7 +225,7 @@ class Ledger:
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars; None if unknown."""
+        """Count a call that was made, and return its cost in picodollars, or None if unknown."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)

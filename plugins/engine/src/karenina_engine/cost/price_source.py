@@ -171,7 +171,8 @@ class PriceSource(Protocol):
         """The edition of the list: a version, a date or a digest."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff and the list's own name for the model; None if the list does not contain the model.
+        """Return a model's tariff and the list's own name for the model, or None if the list does not contain the
+        model.
 
         `served_by` is the model's server as its adapter knows it: a base URL (with `://`), the name of a provider, or
         None if it is unknown. Implementations must make no request.

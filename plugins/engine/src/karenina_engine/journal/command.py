@@ -217,5 +217,5 @@ def _has_left_out(value: Any) -> bool:
 
 
 def _field(model: Any, name: str) -> Any:
-    """Return a field of a model's entry or object; None if it has no such field."""
+    """Return a field of a model's entry or object, or None if it has no such field."""
     return model.get(name) if isinstance(model, Mapping) else getattr(model, name, None)

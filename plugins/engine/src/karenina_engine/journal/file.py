@@ -266,7 +266,7 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
 
 
 def _hard_link_problem(names: int) -> str | None:
-    """Return why a file with this number of names must not be changed; None if it has only one."""
+    """Return why a file with this number of names must not be changed, or None if it has only one."""
     return f"has {names} names (hard links), and a change would affect all of them" if names > 1 else None
 
 
@@ -349,7 +349,7 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the id of the process that the journal names as its user; None if it names none or cannot be read."""
+    """Return the id of the process that the journal names as its user, or None if it names none or cannot be read."""
     try:
         database = open_to_read(path)
     except JournalError:

@@ -47,7 +47,7 @@ _MATCHED: Final = ("id", "question")
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recorded answers; None if it has none or if their file cannot be read."""
+    """Return a digest of a model's recorded answers, or None if it has none or if their file cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None

@@ -286,7 +286,7 @@ class Journal:
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the last run's command; None if there was no run.
+        """Return the last run's command, or None if there was no run.
 
         Raises `JournalDamaged` if the run's row is damaged.
         """
@@ -294,7 +294,7 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row of the last run; None if there was no run. Raises `JournalDamaged` if it is damaged."""
+        """Return the row of the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
@@ -325,7 +325,7 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call; None if there is none that can be reused.
+        """Return the stored reply to an identical call, or None if there is none that can be reused.
 
         In a replay, stored errors and replies that cannot be reused are returned too, and `PortError` is raised if
         nothing is stored.
@@ -338,7 +338,7 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the call's stored reply or error, even if it cannot be reused; None if nothing is stored."""
+        """Return the call's stored reply or error, even if it cannot be reused, or None if nothing is stored."""
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
@@ -422,7 +422,7 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint; None if none was stored before the journal was opened.
+        """Return the item's result with this fingerprint, or None if none was stored before the journal was opened.
 
         Question ids are compared by their normal form. A damaged result is ignored, with a warning.
         """

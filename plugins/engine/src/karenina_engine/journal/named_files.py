@@ -28,8 +28,8 @@ class NamedFile:
     """A file or folder that a benchmark names, as it was when it was recorded.
 
     `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` is whether `resolved` lies
-    in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the content; None
-    if the content does not matter or cannot be read.
+    in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the content, or
+    None if the content does not matter or cannot be read.
     """
 
     name: str
@@ -210,7 +210,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file as `stat.S_IFMT` returns it; None if the file does not exist."""
+    """Return the type of a file as `stat.S_IFMT` returns it, or None if the file does not exist."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:
@@ -218,7 +218,7 @@ def _kind_of(path: str) -> int | None:
 
 
 def _digest_file(path: str) -> str | None:
-    """Return the SHA-256 of a file; None if it cannot be read."""
+    """Return the SHA-256 of a file, or None if it cannot be read."""
     try:
         # O_NONBLOCK: the file may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

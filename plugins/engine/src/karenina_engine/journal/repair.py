@@ -287,7 +287,7 @@ def _copy_rows(
 
 
 def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return a row of a format without digests with its digest; None if it cannot be stored."""
+    """Return a row of a format without digests with its digest, or None if it cannot be stored."""
     try:
         return with_digest(table, row)
     except DECODE_ERRORS:
@@ -295,7 +295,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in a table according to its index; 0 if that cannot be read."""
+    """Return the number of rows in a table according to its index, or 0 if that cannot be read."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -337,7 +337,7 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
 
 
 def _last_row_id(database: sqlite3.Connection, table: str) -> int:
-    """Return the greatest row id in the table or its index; 0 if neither can be read."""
+    """Return the greatest row id in the table or its index, or 0 if neither can be read."""
     last = 0
     with contextlib.suppress(*_UNREADABLE_FILE):
         last = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0  # noqa: S608

@@ -168,7 +168,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Return the run in a row of `runs`; None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
+    """Return the run in a row of `runs`, or None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row

@@ -98,7 +98,7 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command of this user's run on `journal`; None if there was no such run.
+    """Return the command of this user's run on `journal`, or None if there was no such run.
 
     Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
     """
@@ -126,7 +126,7 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the content of a state file; None if the file does not exist.
+    """Return the content of a state file, or None if the file does not exist.
 
     Raises `UserStateError` if another user could have written the file, or if it is malformed or cannot be read.
     """

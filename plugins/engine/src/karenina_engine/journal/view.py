@@ -78,7 +78,7 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return the last run's command (see `karenina_engine.journal.command`); None if there was no run.
+        """Return the last run's command (see `karenina_engine.journal.command`), or None if there was no run.
 
         It is only a label, since a journal may come from a stranger. Like all methods, this raises `JournalDamaged` if
         what it reads is damaged.
@@ -87,12 +87,12 @@ class JournalView:
         return run.command if run is not None else None
 
     def id(self) -> object:
-        """Return the journal's id; None if it has none."""
+        """Return the journal's id, or None if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'id'")
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the id that result files use for the last run; None if there was no run."""
+        """Return the id that result files use for the last run, or None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
@@ -291,7 +291,7 @@ class JournalView:
             raise_damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query; None if there is none."""
+        """Return the first row of a query, or None if there is none."""
         with journal_errors(self.path, "read"):
             row: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
             return row
@@ -303,7 +303,7 @@ class JournalView:
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal in a result file's folder whose last run produced that file; None if there is none.
+    """Return the journal in a result file's folder whose last run produced that file, or None if there is none.
 
     The id of the run in the file's header identifies the journal; file names and the folder's location do not matter.
     Journals that cannot be read are ignored.

@@ -78,7 +78,7 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value that is valid under a part of the schema; None if it is nested too deeply or not understood."""
+    """Return a value that is valid under a part of the schema, or None if it is nested too deeply or not understood."""
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
         return None
@@ -284,7 +284,7 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with; None if there is none.
+        """Return the task whose instructions the request starts with, or None if there is none.
 
         A task named `latest` is preferred. Several tasks of a plugin can share a name, and a stage can send a prompt
         that another stage declares (trait evaluators do), so the instructions decide.
@@ -401,7 +401,7 @@ class _PreviewPorts:
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Return what the adapter declares; False if there is no adapter."""
+        """Return what the adapter declares, or False if there is no adapter."""
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:

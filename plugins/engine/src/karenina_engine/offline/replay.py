@@ -144,7 +144,7 @@ class ReplayReplies:
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call; None if the call has to be made.
+        """Return the stored outcome of the call, or None if the call has to be made.
 
         Raises `PortError` if nothing is stored and the call must not be made.
         """

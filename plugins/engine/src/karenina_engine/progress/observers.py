@@ -120,7 +120,7 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage starts. Return a function that reports its record; None if nobody observes stages."""
+        """Report that a stage starts. Return a function that reports its record, or None if nobody observes stages."""
         if not self.observes_stages:
             return None
         event = StageStarted(stage, item)

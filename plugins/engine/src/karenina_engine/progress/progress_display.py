@@ -94,7 +94,7 @@ class ProgressDisplay:
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display on standard error; None if no progress is to be shown.
+    """Return a display on standard error, or None if no progress is to be shown.
 
     If `wanted` is None, runs of several items are shown in a terminal and in a notebook. If it is False, no progress is
     shown. If it is True, progress is always shown: as lines, if standard error is neither a terminal nor a notebook.

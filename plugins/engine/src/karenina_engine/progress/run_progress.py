@@ -62,7 +62,7 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line after an item was counted; None if no line is due yet."""
+        """Return a progress line after an item was counted, or None if no line is due yet."""
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
             return None
@@ -105,7 +105,7 @@ class RunProgress:
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
-        """Return the recent rate in items per second; 0 if it is not known yet."""
+        """Return the recent rate in items per second, or 0 if it is not known yet."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self._new))

@@ -252,7 +252,7 @@ class _Mean:
         self._count += 1
 
     def value(self) -> float | None:
-        """Return the mean; None if there are no values."""
+        """Return the mean, or None if there are no values."""
         return float(self._sum / Fraction(self._count)) if self._count else None
 
 
@@ -325,7 +325,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the scores of a trait; None if it is beyond the first `MAX_TRAITS`."""
+        """Return the scores of a trait, or None if it is beyond the first `MAX_TRAITS`."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()

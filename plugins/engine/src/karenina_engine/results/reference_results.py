@@ -40,7 +40,7 @@ Rows = Sequence[tuple[str, Any]]
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document, each with its place; None if it is not a result file."""
+    """Return the results in a JSON document, each with its place, or None if it is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))

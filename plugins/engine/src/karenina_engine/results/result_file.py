@@ -154,7 +154,7 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`, and return the new name of an existing file; None if there was none.
+    """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
 
     An existing file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
     newest results always have the given name and the same command can be repeated. If `ours` returns True for the

@@ -198,6 +198,22 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
 
 
+def count_results(path: Path) -> int:
+    """Return how many results `read_results` yields if the file is valid, without parsing them."""
+    rows = _read_rows(path)
+    if rows is not None:
+        return len(rows)
+    count, last = 0, b""
+    try:
+        with bounded_files.open_file(path, any_size=True) as opened:
+            for line in bounded_files.iter_lines(opened, path, any_size=True):
+                if line.strip() and not is_header(line):
+                    count, last = count + 1, line
+    except bounded_files.FileError:
+        return count  # `read_results` reports what is wrong
+    return count - 1 if count > 1 and not last.endswith(b"\n") and not _is_json(last) else count
+
+
 def is_of_reference(path: Path) -> bool:
     """Return whether a file contains results of the reference implementation, which has no journal."""
     rows = _read_rows(path) if path.is_file() else None
@@ -223,7 +239,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Return the JSON value in a string; None if the string is not JSON."""
+    """Return the JSON value in a string, or None if the string is not JSON."""
     try:
         return from_json(text)
     except ValueError:

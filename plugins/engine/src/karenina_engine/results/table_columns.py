@@ -124,7 +124,7 @@ def _text(value: object) -> str | None:
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return a table's entry as a JSON string; None if there is no such entry or no table."""
+    """Return a table's entry as a JSON string, or None if there is no such entry or no table."""
     return as_json(values[name]) if values is not None and name in values else None
 
 
@@ -140,7 +140,7 @@ def _reasoning(result: VerificationResult) -> Mapping[str, str]:
 
 
 def _kind(row: TraitRow) -> str | None:
-    """Return the kind of a trait; None if the rubric does not contain the trait."""
+    """Return the kind of a trait, or None if the rubric does not contain the trait."""
     match = row.rubric.get_trait_by_name(row.name)
     return match[1] if match is not None else None
 

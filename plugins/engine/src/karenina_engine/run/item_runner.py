@@ -95,7 +95,7 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return a judge's index and result; None if the budget does not cover it.
+        """Return a judge's index and result, or None if the budget does not cover it.
 
         Other judges may cost less, so they continue.
         """

@@ -112,7 +112,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the sums over the judges; None if no result has a usage."""
+    """Return the usage of the answer, and the sums over the judges, or None if no result has a usage."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

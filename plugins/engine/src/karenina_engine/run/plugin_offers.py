@@ -87,7 +87,7 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
-    """Return the panel of a run under `config`; None if the judges evaluate answers independently.
+    """Return the panel of a run under `config`, or None if the judges evaluate answers independently.
 
     Raises `ConfigError` if there are several panels, and the `KareninaError` with which a plugin refuses the run.
     """

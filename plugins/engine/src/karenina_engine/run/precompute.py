@@ -299,7 +299,7 @@ class _RecordingJournal:
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the stored result of an item with this fingerprint; None if there is none."""
+        """Return the stored result of an item with this fingerprint, or None if there is none."""
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:

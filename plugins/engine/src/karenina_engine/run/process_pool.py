@@ -183,7 +183,7 @@ class ProcessPool(Generic[J, R]):
         return bool(self._jobs_by_number)
 
     def _next_job(self, jobs: Iterator[J]) -> int | None:
-        """Take the next job, and return its number; None if there is none."""
+        """Take the next job, and return its number, or None if there is none."""
         for job in jobs:
             self._jobs_by_number[self._last] = job
             self._last += 1

@@ -56,7 +56,7 @@ class ResultJournal(Protocol):
         """Whether the journal contained any result when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint; None if none was stored before the journal was opened."""
+        """Return the item's result with this fingerprint, or None if none was stored before the journal was opened."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
@@ -148,7 +148,7 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Return a stored result; None if it cannot be parsed.
+        """Return a stored result, or None if it cannot be parsed.
 
         In that case, a warning states that the journal is damaged.
         """

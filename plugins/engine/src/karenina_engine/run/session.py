@@ -160,7 +160,7 @@ class RunSession:
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the run stopped early, worded to follow "because"; None if it has not stopped."""
+        """The reason why the run stopped early, worded to follow "because", or None if it has not stopped."""
         exhausted = self.budget.exhaustion if self.budget is not None else ""
         return self._stopped or exhausted or None
 

@@ -54,7 +54,7 @@ class SearchTool(Protocol):
     name: ClassVar[str]
 
     def unavailable(self) -> str | None:
-        """Return why the tool cannot be used here and how to fix it; None if it can be used. Makes no request."""
+        """Return why the tool cannot be used here and how to fix it, or None if it can be used. Makes no request."""
 
     async def search(self, query: str) -> str:
         """Return the search results as text for a judge.

@@ -91,7 +91,7 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the text before calls in the notation of a model family, and the calls; None if there are none.
+    """Return the text before calls in the notation of a model family, and the calls, or None if there are none.
 
     The result is also None if any call is malformed, quoted or of an unknown tool. If `known` maps names to tools,
     parameters that are not JSON are converted to the types in the tools' schemas. A call that is cut off at the end of
@@ -137,7 +137,7 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments in the text of a call; None if the text cannot be read or names an argument twice."""
+    """Return the arguments in the text of a call, or None if the text cannot be read or names an argument twice."""
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
     arguments: dict[str, Any] = {}

@@ -63,7 +63,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in `value`, which was parsed from the JSON `text`; None if there is none.
+    """Return the first problem in `value`, which was parsed from the JSON `text`, or None if there is none.
 
     The value is only searched if the text has many brackets or escaped surrogates (if `halves` is set).
     """
@@ -73,7 +73,7 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in a value that consists of lists, mappings and scalars; None if there is none.
+    """Return the first problem in a value that consists of lists, mappings and scalars, or None if there is none.
 
     If `halves` is false, strings are not searched for halves of surrogate pairs.
     """
@@ -94,7 +94,7 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return the problem of the value at `path` itself, regardless of the values in it; None if there is none."""
+    """Return the problem of the value at `path` itself, regardless of the values in it, or None if there is none."""
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):

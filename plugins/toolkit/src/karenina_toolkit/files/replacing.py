@@ -99,7 +99,7 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the file's permissions; None if there is no file. Raises `OSError` if it must not be replaced."""
+    """Return the file's permissions, or None if there is no file. Raises `OSError` if it must not be replaced."""
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:

@@ -98,7 +98,7 @@ class Record:
 
 
 def find_column(columns: Iterable[str], name: str) -> str | None:
-    """Return the column with this name, else the first one that differs only in case; None if there is none."""
+    """Return the column with this name, else the first one that differs only in case, or None if there is none."""
     folded, near = name.casefold(), None
     for column in columns:
         if column == name:

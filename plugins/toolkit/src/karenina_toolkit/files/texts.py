@@ -112,7 +112,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
 
 def _find_wide(start: bytes) -> str | None:
-    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes show; None if they show none."""
+    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes show, or None if they show none."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
         shares = [start[number::width].count(0) / max(len(start[number::width]), 1) for number in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
@@ -121,7 +121,7 @@ def _find_wide(start: bytes) -> str | None:
 
 
 def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
-    """Return the position of the first byte that is not UTF-8; None if there is none."""
+    """Return the position of the first byte that is not UTF-8, or None if there is none."""
     decoder = codecs.getincrementaldecoder(UTF8)()
     file.seek(0)
     seen = 0

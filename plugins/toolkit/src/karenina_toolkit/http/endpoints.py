@@ -148,7 +148,7 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
     """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
 
-    `key` is the result of `find_api_key` with `variables`. `needed` is the message for a missing key; None if the
+    `key` is the result of `find_api_key` with `variables`. `needed` is the message for a missing key, or None if the
     server may not need one.
     """
     if key is None:
@@ -168,7 +168,7 @@ def _variable_of(key: str, variables: Iterable[str]) -> str:
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port; None if `base_url` is not a URL."""
+    """Return scheme, host and port, or None if `base_url` is not a URL."""
     try:
         url = urlsplit(base_url)
         return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)

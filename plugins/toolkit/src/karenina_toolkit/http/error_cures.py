@@ -81,7 +81,7 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the fix that the server's message suggests; None if it suggests none.
+    """Return the fix that the server's message suggests, or None if it suggests none.
 
     This fix takes precedence over the one for the status.
     """
@@ -109,7 +109,7 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 
 def find_page_text(message: str) -> str | None:
-    """Return the text of a web page that is quoted in `message`; None if there is none."""
+    """Return the text of a web page that is quoted in `message`, or None if there is none."""
     match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if match is None:
         return None
@@ -118,7 +118,7 @@ def find_page_text(message: str) -> str | None:
 
 
 def read_page_text(body: str) -> str | None:
-    """Return the text of a web page without its tags; None if `body` is not a web page."""
+    """Return the text of a web page without its tags, or None if `body` is not a web page."""
     if _PAGE.match(body) is None:
         return None
     text = _TAG.sub(" ", _NOT_READ.sub(" ", body[:_LOOKED_AT]))

@@ -147,7 +147,7 @@ def messages_api_error(
 
 
 def _usage_of_filtered(body: str) -> Usage | None:
-    """Return the usage of a completion that was filtered; None if the body is anything else."""
+    """Return the usage of a completion that was filtered, or None if the body is anything else."""
     if len(body) > _LONGEST_ERROR or '"choices"' not in body:
         return None
     try:
@@ -161,7 +161,7 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return which filter refused the prompt, as a completion without choices reports it; None if it reports none.
+    """Return which filter refused the prompt, as a completion without choices reports it, or None if it reports none.
 
     Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
     """

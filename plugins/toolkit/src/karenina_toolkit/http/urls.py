@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy set in the environment for requests to `url`; None if there is none, and for localhost."""
+    """Return the proxy set in the environment for requests to `url`, or None if there is none or for localhost."""
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host = url.hostname or ""

@@ -109,7 +109,9 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return `error` if it is a `PortError`, else the `PortError` that an SDK wrapped in it; None if there is none."""
+    """Return `error` if it is a `PortError`, else the `PortError` that an SDK wrapped in it, or None if there is
+    none.
+    """
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):
@@ -133,7 +135,7 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Return the number in a string; 0 if the string is not a number."""
+    """Return the number in a string, or 0 if the string is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -141,7 +143,7 @@ def _read_number(text: str) -> float:
 
 
 def _floor(value: float) -> int:
-    """Return a float as a whole number; 0 if it is negative."""
+    """Return a float as a whole number, or 0 if it is negative."""
     return 0 if value < 0 else int(value)
 
 

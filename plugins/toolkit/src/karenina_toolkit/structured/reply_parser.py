@@ -152,7 +152,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
-    """Return the first closing mark after an opening mark at index `at`; None if there is no opening mark."""
+    """Return the first closing mark after an opening mark at index `at`, or None if there is no opening mark."""
     first = _FIRST_MARK.match(text, at)
     if first is None or not first["open"]:
         return None
@@ -160,7 +160,7 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return where thoughts without an opening mark end: after the last mark outside of every object; 0 if there is
+    """Return where thoughts without an opening mark end: after the last mark outside of every object, or 0 if there is
     none.
     """
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]

@@ -271,7 +271,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _allowed(schema: Schema) -> list[Any] | None:
-    """Return the values that `const` or `enum` allows; None if the schema has neither."""
+    """Return the values that `const` or `enum` allows, or None if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     allowed = schema.get("enum")
@@ -319,7 +319,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Return the list in a JSON string; None if the string contains anything else."""
+    """Return the list in a JSON string, or None if the string contains anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -330,7 +330,9 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Return the entries of a string that are separated by semicolons or line breaks; None if there is no separator."""
+    """Return the entries of a string that are separated by semicolons or line breaks, or None if there is no
+    separator.
+    """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
 

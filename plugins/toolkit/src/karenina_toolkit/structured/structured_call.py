@@ -192,7 +192,9 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments if a judge wrote a tool call as text; None if not, or if the schema has a field `name`."""
+    """Return the arguments if a judge wrote a tool call as text, or None if not, or if the schema has a field
+    `name`.
+    """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
         return None

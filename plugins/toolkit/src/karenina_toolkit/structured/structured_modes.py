@@ -56,7 +56,7 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server refused in a request with `mode`; None if `error` is about something else.
+    """Return what the server refused in a request with `mode`, or None if `error` is about something else.
 
     Only the statuses 400, 404, 422 and 501 count, and only if the server's message names the feature and says that it
     is not supported. After any other failure, no other mode is tried.

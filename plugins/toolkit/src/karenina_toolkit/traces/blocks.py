@@ -51,7 +51,7 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string; None if it is missing, null or empty.
+    """Return the id or name under `key` as a string, or None if it is missing, null or empty.
 
     Raises `TraceFormatError` if the value is neither a string nor a whole number.
     """

@@ -120,7 +120,9 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Return reasoning and answer (`final`) from the channels of gpt-oss; None if the text starts with no channel."""
+    """Return reasoning and answer (`final`) from the channels of gpt-oss, or None if the text starts with no
+    channel.
+    """
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()
@@ -134,7 +136,7 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Return reasoning and answer by marks such as `<think>`; None if the marks do not enclose or end any reasoning.
+    """Return reasoning and answer by marks such as `<think>`, or None if the marks do not enclose or end any reasoning.
 
     The answer is empty if the text was `cut_off` in its reasoning.
     """
@@ -160,7 +162,7 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning after an opening mark at the start; None if none does."""
+    """Return the index of the mark that ends the reasoning after an opening mark at the start, or None if none does."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:
@@ -179,7 +181,7 @@ def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
 
 
 def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning of a text without an opening mark; None if none does."""
+    """Return the index of the mark that ends the reasoning of a text without an opening mark, or None if none does."""
     if any(mark["open"] for mark in marks):
         return None
     return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)

@@ -33,7 +33,7 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    """Return the finish reason that an object states, or the status of a broken reply; None if it has neither."""
+    """Return the finish reason that an object states, or the status of a broken reply, or None if it has neither."""
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})

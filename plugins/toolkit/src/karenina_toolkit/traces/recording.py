@@ -100,7 +100,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
+    """Return the envelope of `recording`, or None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
     fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not fitting and _is_single(recording):
         return SINGLE
@@ -134,7 +134,7 @@ def _is_asked(entry: Entry) -> bool:
 
 
 def _role_of(entry: Entry) -> object:
-    """Return the role of an entry, else its type; None if it has neither."""
+    """Return the role of an entry, else its type, or None if it has neither."""
     return entry.get("role", entry.get("type"))
 
 
@@ -243,7 +243,7 @@ def _open_contents(document: Entry) -> OpenedRecording:
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response; None if it has neither.
+    """Return the reply in the choices or candidates of a response, or None if it has neither.
 
     Raises `TraceFormatError` if there are several replies.
     """

@@ -200,5 +200,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    """Return a token count under `key`; 0 if there is none or `counted` is not a mapping."""
+    """Return a token count under `key`, or 0 if there is none or `counted` is not a mapping."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -238,7 +238,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
-    """Return the reasoning in a list of parts; None if there is none or it cannot be read."""
+    """Return the reasoning in a list of parts, or None if there is none or it cannot be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:
@@ -316,7 +316,9 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion's first choice, where gateways put a provider's error; None if there is none."""
+    """Return the error in a completion's first choice, where gateways put a provider's error, or None if there
+    is none.
+    """
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None

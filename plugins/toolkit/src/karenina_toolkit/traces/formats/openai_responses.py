@@ -197,7 +197,7 @@ def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _raw_item(entry: Entry) -> Any:
-    """Return the raw item of a run item, in the Python or JavaScript SDK's spelling; None if it has none."""
+    """Return the raw item of a run item, in the Python or JavaScript SDK's spelling, or None if it has none."""
     return entry.get("raw_item", entry.get("rawItem"))
 
 

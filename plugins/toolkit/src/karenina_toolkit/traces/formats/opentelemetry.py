@@ -265,5 +265,5 @@ def _any_value(value: Any) -> Any:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Return a time as a number; 0 if it is missing or malformed."""
+    """Return a time as a number, or 0 if it is missing or malformed."""
     return int(value) if isinstance(value, (str, int)) and str(value).isdecimal() else 0

@@ -44,7 +44,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _find_mistyped(message: Message) -> str | None:
-    """Return what is wrong with the type of a field; None if nothing is."""
+    """Return what is wrong with the type of a field, or None if nothing is."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
     texts += [("note", note) for note in message.notes]

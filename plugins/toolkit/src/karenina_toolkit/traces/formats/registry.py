@@ -159,7 +159,7 @@ def _descends(times: Sequence[Any]) -> bool:
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the only format that entries can have; None if nothing distinguishes them from OpenAI chat messages.
+    """Return the only format that entries can have, or None if nothing distinguishes them from OpenAI chat messages.
 
     Raises `TraceFormatError` if two entries, or two parts of one, have different formats.
     """
