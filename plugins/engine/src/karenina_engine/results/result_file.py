@@ -256,6 +256,8 @@ class ResultFile:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
         self._indexes = array("q")
         self._starts = array("q", [0])
         self._rows: list[str] = []
