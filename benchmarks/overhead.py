@@ -132,7 +132,7 @@ def measure(given: argparse.Namespace) -> None:
     peer = cost.get(PYDANTIC_EVALS)
     print_targets(
         [
-            Target("ours to the bare loop's", cost[KARENINA] / floor if floor else None, 2.5, " times"),
+            Target("ours to the bare loop's", cost[KARENINA] / floor if floor else None, 3, " times"),
             Target("ours to pydantic-evals'", cost[KARENINA] / peer if peer else None, 1 / 8, " times"),
         ]
     )
