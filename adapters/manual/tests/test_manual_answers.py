@@ -61,6 +61,20 @@ async def answer(traces: Any, question_id: str = "q1", question: str = "Where?",
     return reply.text
 
 
+async def test_a_run_reads_the_recordings_once(tmp_path: Path) -> None:
+    file = lines(tmp_path, {"id": "q1", "response": "BCL2"})
+    port, needs_agent = RecordedLLM(model(file)), SPEC.needs_agent
+    assert needs_agent is not None
+    asks_agent = needs_agent(model(file))
+    info = CallInfo("q1", "Where?")
+    assert (await port.invoke([], info=info)).text == "BCL2"
+    assert not asks_agent(info)
+    lines(tmp_path, {"id": "q1", "response": ANTHROPIC})
+    assert (await port.invoke([], info=info)).text == "BCL2"
+    assert not asks_agent(info)
+    assert needs_agent(model(file))(info)  # another run reads the file again
+
+
 @pytest.mark.parametrize(
     "row", [{"question_id": "q1"}, {"id": "q1"}, {"question": "Where?"}, {"id": 1, "question": "Where?"}]
 )

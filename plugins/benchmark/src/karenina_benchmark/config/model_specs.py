@@ -102,12 +102,17 @@ def _recorded_model(path: Path) -> str:
 
     A file that cannot be read is not an error here.
     """
+    name = None
     try:
-        names = {record.value.get("model") if isinstance(record.value, dict) else None for record in read_records(path)}
-    except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
+        with read_records(path) as records:
+            for number, record in enumerate(records):
+                of_row = record.value.get("model") if isinstance(record.value, dict) else None
+                if not isinstance(of_row, str) or (number and of_row != name):
+                    return path.stem
+                name = of_row
+    except FileError:  # the adapter, which reads the answers, reports what is wrong
         return path.stem
-    name = names.pop() if len(names) == 1 else None
-    return name if isinstance(name, str) and name.strip() else path.stem
+    return name if name and name.strip() else path.stem
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ import tempfile
 from array import array
 from typing import IO, TYPE_CHECKING, Final, cast
 
+from pydantic_core import from_json
+
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.formats.jsonl_format import LineIndex, QuestionLines
 from karenina_core.data.question import Question
@@ -54,7 +56,7 @@ class StoredQuestions(QuestionLines):
         position = self._positions[question_id]
         if position is None:
             return self._changed[question_id].question
-        text: str = json.loads(self._read_line(position))["question"]
+        text: str = from_json(self._read_line(position))["question"]
         return text
 
     def place_of(self, question_id: str) -> Section | None:
@@ -68,4 +70,4 @@ class StoredQuestions(QuestionLines):
 
     def _read(self, _id: str, position: int) -> Question:
         """Return a question."""
-        return Question.model_validate_json(self._read_line(position))
+        return Question.model_validate(from_json(self._read_line(position)))

@@ -250,7 +250,7 @@ class _Argument:
             for (constant, _), value in zip(self.constants, current, strict=True):
                 constant.value = value
             result: object = read_value(self.node, self.scope)
-        if isinstance(self.node, ast.Call):  # results of constructors are immutable and may be shared; lists are not
+        if isinstance(self.node, ast.Call | ast.Constant):  # immutable, so it may be shared, unlike a list
             self.last = current, result
         return result
 
