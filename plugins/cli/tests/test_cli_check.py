@@ -250,7 +250,7 @@ def test_rows_and_an_encoding_are_given_by_options() -> None:
 def test_a_long_check_reports_its_progress_outside_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_cli.commands.check_command._EVERY", 0.001)
     fields = "answer: {gene: {description: The gene, ground_truth: BCL2}}"
-    questions = "".join(f"  - {{question: Which gene is number {number}?, {fields}}}\n" for number in range(300))
+    questions = "".join(f"  - {{question: Name gene {number}, {fields}}}\n" for number in range(300))
 
     checked = run_karenina("check", write("genes.yaml", f"karenina: 1\nname: Genes\nquestions:\n{questions}"))
 

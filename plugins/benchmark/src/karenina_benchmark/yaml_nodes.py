@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    import yaml
     from yaml.composer import ComposerError
 
 CORE: Final = "tag:yaml.org,2002:"
@@ -115,7 +114,8 @@ class _Differences:
 
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain
-        if not isinstance(event, yaml.ScalarEvent):
+        is_scalar = isinstance(event, yaml.ScalarEvent)
+        if not is_scalar:
             return
         if not event.style:
             if flow and "?" in event.value:
@@ -204,7 +204,7 @@ def _start_node(event: Any, line: int) -> Node:
     return MappingNode(tag or CORE + "map", [], line)
 
 
-def _error(problem: str, mark: yaml.Mark) -> ComposerError:
+def _error(problem: str, mark: Any) -> ComposerError:
     """Return an error as PyYAML's composer raises it."""
     from yaml.composer import ComposerError
 

@@ -58,10 +58,14 @@ def check(
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
             return read_configuration(benchmark, setup.config, setup.settings)
 
-        trust, columns = "all" if trust_all else None, tables.parse()
+        columns = tables.parse()
         with _Progress(screen, file) as progress:
             content, report = check_file(
-                file, trust, columns, configure if has_settings else None, partial(progress.update, "checked")
+                file,
+                "all" if trust_all else None,
+                columns,
+                configure if has_settings else None,
+                partial(progress.update, "checked"),
             )
             notes = content.load_notes if content is not None else []
             if content is not None and not report.errors:

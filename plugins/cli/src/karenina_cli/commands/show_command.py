@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -86,13 +86,14 @@ def show(
         read: Iterable[tuple[Path, VerificationResult]] = (
             (file, result) for file in files for result in read_results(file)
         )
-        if question or loaded is not None:
+        positions: Container[int] = range(sys.maxsize)
+        # in a file or a pipe, an error in a later line comes before any item, so that no part is taken for the whole
+        if question or loaded is not None or not screen.out.is_terminal:
             read = items = [*read]
             positions = select_items([result for _, result in items], question) if question else range(len(items))
             count = len(items)
         else:
             count = sum(map(count_results, files))
-            positions = range(sys.maxsize)
 
         def is_selected(at: int, result: VerificationResult) -> bool:
             return at in positions and (not outcome or result.outcome in outcome)

@@ -48,7 +48,8 @@ class MetricValues:
     @property
     def mean(self) -> Fraction | None:
         """The mean of the values, or None if there are none."""
-        return self._sum / self.count if self.count else None
+        count = self.count
+        return self._sum / count if count > 1 else self._sum if count else None
 
     def mean_if(self, missing: int) -> Fraction:
         """Return the mean of all values, paired or not, with `missing` (0 or 1) in place of each missing value."""
@@ -68,7 +69,8 @@ class MetricValues:
     @property
     def _sum(self) -> Fraction:
         """The sum of the values, without those in `unpaired`."""
-        return sum((value for values in self.values.values() for value in values), Fraction(0))
+        values = [value for some in self.values.values() for value in some]
+        return values[0] if len(values) == 1 else sum(values, Fraction(0))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, BinaryIO, Final
 
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
 """The first bytes of every page, by which an earlier page is recognized before it is replaced."""
@@ -66,11 +66,7 @@ class PageDocument:
 
         Numbers that are not finite become null.
         """
-        try:
-            text = _dump(value)
-        except ValueError:
-            text = _dump(plain_json(value))
-        packed = gzip.compress(text.encode("ascii"), 6, mtime=0)
+        packed = gzip.compress(_dump(value), 6, mtime=0)
         self._write(f'<script type="text/plain" id="karenina-{id}">')
         self._file.write(base64.b64encode(packed))
         self._write("</script>\n")
@@ -92,9 +88,12 @@ def plain_json(value: Any) -> Any:
     return to_jsonable_python(value, inf_nan_mode="null")
 
 
-def _dump(value: Any) -> str:
-    """Return a value as compact JSON. Raises `ValueError` if it contains a number that is not finite."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+def _dump(value: Any) -> bytes:
+    """Return a value as compact JSON, with null for numbers that are not finite."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except ValueError:  # UTF-8 cannot encode lone surrogates, which JSON can escape
+        return json.dumps(plain_json(value), separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def source_digest(text: str) -> str:

@@ -82,6 +82,7 @@ def partial_credit(result: VerificationResult) -> float | None:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
     """Return the simple fraction that a float represents: 2/3 for 0.6666666666666666.
 
