@@ -368,7 +368,7 @@ def test_journal_and_results_name_the_distributions(site: Environment, wheels: W
     site.install(wheels.example("word-count"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
-    printed = site.printed("run", benchmark, "--config", config)["distributions"]
+    printed = site.printed("run", benchmark, "--config", config, "--full")["distributions"]
     written = (site.folder / "capitals.results.jsonl").read_text("utf-8")
     exported = site.karenina("export", "capitals.journal").stdout
     shown = site.printed("show", "capitals.results.jsonl")
