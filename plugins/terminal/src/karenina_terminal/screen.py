@@ -167,6 +167,8 @@ def _console_class() -> type[Console]:
     """Return a subclass of rich's `Console` for pipes, defined here so that rich is imported only when it is needed."""
     from rich.console import Console
 
+    from karenina_terminal.styled_text import WholeText
+
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
             """Raise `BrokenPipeError`; rich would exit with 1, which means something else here."""
@@ -177,9 +179,13 @@ def _console_class() -> type[Console]:
             if self.is_terminal:
                 super().print(*objects, **options)
                 return
-            with self.capture() as captured:
-                super().print(*objects, **options)
-            self.file.write("\n".join([line.rstrip(" ") for line in captured.get().split("\n")]))
+            if len(objects) == 1 and isinstance(objects[0], WholeText):  # rich would take as long as its layout
+                text = objects[0].text
+            else:
+                with self.capture() as captured:
+                    super().print(*objects, **options)
+                text = captured.get()
+            self.file.write("\n".join([line.rstrip(" ") for line in text.split("\n")]))
             self.file.flush()
 
     return PipeSafeConsole

@@ -225,7 +225,7 @@ def _pad(line: Line, width: int, style: str) -> Line:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class WholeText:
     """A text that rich prints as it is."""
 
     text: str
@@ -247,7 +247,7 @@ class LineWriter:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:
             texts = ["".join([text for text, _ in line]) for line in lines]
-        self._console.print(_Whole("\n".join([*texts, ""])), crop=False)
+        self._console.print(WholeText("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
         """Return a text with the codes of its style."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
-_EVERY: Final = 3.0
+_EVERY: Final = 5.0
 """The number of seconds between two lines of progress."""
 _MANY: Final = 4
 """Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
