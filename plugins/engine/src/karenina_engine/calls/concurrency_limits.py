@@ -1,15 +1,15 @@
-"""Limits on calls in flight: one for each server, which adapts during the run, and one for all servers together.
+"""Limits on calls in flight: one per server, which adapts during the run, and one for all servers together.
 
-Each call to a server (the models with the same interface, name and base URL) needs a permit. How many calls a server
-can handle is not known, so the number of permits adapts. It doubles with each round of replies until the server refuses
-a call (with status 429, for example). Then it is halved, quickly returns to just below the number at which the server
-refused, and searches for more from there: one permit at a time, and more slowly after each further refusal. Refusals of
-calls that were in flight together count as one. (This is TCP's congestion control: V. Jacobson, Congestion avoidance
-and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls change
-nothing (`karenina_engine.calls.overload_detection`).
+Each call to a server (the models with the same interface, name and base URL) needs a permit. It is not known in advance
+how many calls a server can handle, so the number of permits adapts. It doubles with each round of replies until the
+server refuses a call (with status 429, for example). It is then halved, quickly returns to just below the number at
+which the server refused, and from there increases by one permit at a time, more slowly after each further refusal.
+Simultaneous refusals of calls in flight count as one. (This is TCP's congestion control: V. Jacobson, Congestion
+avoidance and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls
+have no effect (`karenina_engine.calls.overload_detection`).
 
-A server that accepts every call but makes it wait never refuses one. Therefore the doubling also ends when more permits
-bring no more replies.
+A server that accepts every call but makes it wait never refuses one. For this reason, doubling also stops when more
+permits bring no more replies.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def is_refusal(error: PortError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The initial (`start`) and maximum (`ceiling`) number of permits for a server. With `fixed`, it never changes."""
+    """The initial (`start`) and maximum (`ceiling`) number of permits for a server. If `fixed`, the number never
+    changes.
+    """
 
     start: int = START
     ceiling: int = CEILING
@@ -61,12 +63,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """The limits that a configuration sets.
+    """The limits set by a configuration.
 
-    `most` is the limit for all servers together (None: no limit), and `models` maps model ids to fixed limits. Other
-    servers start with `start` permits and have no more than `ceiling`; a number that an adapter declares replaces
-    `ceiling`, and also `start` if `start` is None. `part` is the index of a worker and the number of workers; each
-    worker gets an equal share of the permits.
+    `most` is the limit for all servers together, or None for no limit. `models` maps model ids to fixed limits. Other
+    servers start with `start` permits and have no more than `ceiling`. If an adapter declares a limit, it replaces
+    `ceiling`, and also `start` if `start` is None. `part` contains the index of a worker and the number of workers;
+    each worker gets an equal share of the permits.
     """
 
     start: int | None = None
@@ -76,10 +78,7 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers, so that all workers together have the limits of one process.
-
-        Each worker gets at least one permit, so with more workers than permits, the workers together exceed the limit.
-        """
+        """Return the limits for one of several workers, which together have the limits of a single process."""
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
 
@@ -401,11 +400,11 @@ class ConcurrencyLimits:
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
 
     def close(self) -> None:
-        """Grant no more permits: calls in flight may end, but no new call starts."""
+        """Stop granting permits. Calls in flight may finish, but no new calls start."""
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, earliest items first.
+        """Grant free permits to waiting calls, starting with the earliest items.
 
         `changed` is the limiter that may have a free permit.
         """
@@ -423,9 +422,9 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round, which ends after as many replies as there are permits.
+    """A round, which ends once there have been as many replies as there are permits.
 
-    It consists of its start, its limit, and its replies so far.
+    It records its start, its limit, and the replies so far.
     """
 
     began: float = 0.0
@@ -435,7 +434,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round to compare with: its replies per second (0 if there is none), and its limit."""
+    """An earlier round used for comparison: its replies per second (0 if there was no such round) and its limit."""
 
     rate: float = 0.0
     limit: float = 0.0

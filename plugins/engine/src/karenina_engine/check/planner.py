@@ -1,4 +1,4 @@
-"""The plan of each question. Plans are cached by their set of stages, so a run computes only a few.
+"""The plan for each question. Plans are cached by their set of stages, so a run computes only a few.
 
 As text, a plan lists its stages, what each stage waits for, and what is left out. Notebooks show it as a table.
 """
@@ -39,8 +39,9 @@ PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 class Survey:
     """Facts about the questions of a run, collected before it starts.
 
-    `stages` maps the name of each stage that checks questions before a run to the stage and the indexes of those
-    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` are those of the questions.
+    `stages` maps the name of each stage that checks questions before a run to that stage and the indexes of its
+    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` contains the pipelines of
+    the questions.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -49,7 +50,7 @@ class Survey:
 
 
 class QuestionPipelines(Sequence[Pipeline]):
-    """The pipeline of each question of a run, in order. It stores the distinct pipelines and a number per question."""
+    """The pipeline for each question of a run, in order. It stores the distinct pipelines and a number per question."""
 
     def __init__(self) -> None:
         self._numbers: dict[Pipeline, int] = {}
