@@ -162,7 +162,7 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call, including the steps it needs (budget, limits, retries, observers)."""
+        """Return an awaitable that makes the call with the steps it needs (budget, limits, retries, observers)."""
         if call.composite:
             making = send()
         elif not call.is_model_call:
@@ -307,7 +307,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Note that a call is starting (`change` is 1) or ending (-1), and update the time during which any call was open."""
+    """Note that a call is starting (`change` is 1) or ending (-1), and update the time during which calls are open."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change

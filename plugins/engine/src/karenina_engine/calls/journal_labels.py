@@ -1,4 +1,4 @@
-"""Labels for displaying the run that a journal describes: its models, settings and files. They do not start anything."""
+"""Labels for displaying the run that a journal describes: its models, settings and files. They start nothing."""
 
 from __future__ import annotations
 

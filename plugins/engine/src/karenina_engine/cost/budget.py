@@ -1,12 +1,12 @@
 """A hard budget: the expected maximum cost of each call is reserved before the call is made.
 
 The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls have
-ended. If no call is left in flight, the budget is exhausted. No further item then starts, items that have their answer
-are judged as far as the budget reaches, and an item whose call is not covered ends without a result. A run with a
+ended. If no calls are left in flight, the budget is exhausted. No further items then start, items that already have an
+answer are judged as far as the budget allows, and an item whose call is not covered ends without a result. A run with a
 higher budget continues with these items.
 
-A call may cost more than expected, for example through hidden reasoning without `max_tokens`. Any one call in flight
-may exceed the budget in this way. All other calls must therefore be covered at the most that they may cost: a reply of
+A call may cost more than expected, for example because of hidden reasoning without `max_tokens`. Any one call in flight
+may exceed the budget in this way. All other calls must therefore be covered at their highest possible cost: a reply of
 `max_tokens` tokens, or a multiple of the observed usage. Nothing is known about a ledger line before its first reply,
 so its first call is usually made alone.
 """
@@ -47,12 +47,12 @@ class OverBudget(ItemInterrupt):
 
 @dataclass(slots=True)
 class _Observed:
-    """Observations of a ledger line's calls.
+    """Observations of the calls in a ledger line.
 
     `output` and `prompt` are the largest numbers of tokens in a reply and in a prompt, and `density` is the largest
     number of tokens per character. `hidden` is the largest number of tokens by which a prompt exceeded the estimate
-    from its size, for example because a server adds instructions of its own. `replies` counts replies with known cost;
-    `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
+    based on its size, for example because a server adds its own instructions. `replies` counts replies with a known
+    cost; `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
     """
 
     replies: int = 0
@@ -68,7 +68,7 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 @dataclass(slots=True)
 class _Reservation:
-    """The reservation for a call in flight: its `expected` cost, and the `most` that it may cost."""
+    """The reservation for a call in flight: its `expected` cost, and the `most` it may cost."""
 
     call: CallRecord
     seen: _Observed
@@ -78,10 +78,10 @@ class _Reservation:
 
 @dataclass(slots=True)
 class Budget:
-    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no call is in flight.
+    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no calls are in flight.
 
-    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` the expected cost of calls in
-    flight. `lost` was reserved for calls whose outcome is unknown, and cannot be spent again.
+    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` is the expected cost of calls
+    in flight. `lost` is the amount reserved for calls whose outcome is unknown, which cannot be spent again.
     """
 
     limit: int
@@ -101,11 +101,11 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to what earlier runs of the journal spent.
+        """Set `spent` to the amount spent by earlier runs with this journal.
 
-        A call of `models` whose cost was unknown then is counted at the mean cost of the other calls of its ledger
-        line. If there are no other calls, it is counted by its tokens or, if the server did not report them, as a reply
-        of `max_tokens` tokens.
+        If the cost of a call to one of `models` was unknown at the time, it is counted at the mean cost of the other
+        calls in its ledger line. If there are no other calls, it is counted by its tokens or, if the server did not
+        report them, as a reply of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -125,8 +125,8 @@ class Budget:
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation, or 0 if the call costs nothing.
 
-        Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` when they no longer
-        can.
+        Waits as long as the calls in flight may still leave enough of the budget. Raises `OverBudget` once they no
+        longer can.
         """
         if not self.max_cost(call):
             return 0
@@ -149,7 +149,7 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given what other calls have cost since."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
@@ -169,28 +169,29 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release the reservation of a call that has ended, after its actual cost was counted.
+        """Release the reservation of a call that has ended, after its actual cost has been counted.
 
-        Numbers without a reservation are ignored.
+        Numbers that have no reservation are ignored.
         """
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep the reservation of a call that may have been made and charged, such as one from a worker that died."""
+        """Keep the reservation of a call that may have been made and charged, such as a call from a worker that died."""
         self.lost += self._drop(reserved)
         if self._queues:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the call's expected maximum cost, from its size and `max_tokens` or from earlier calls of its line.
+        """Return the call's expected maximum cost, based on its size and `max_tokens` or on earlier calls in its ledger
+        line.
 
         Returns 0 if the model has no price.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the call's expected maximum cost, and the most that it may cost if that estimate is too low.
+        """Return the call's expected maximum cost, and the most it may cost if that estimate is too low.
 
         Both are 0 if the model has no price.
         """
@@ -234,11 +235,11 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is exhausted: a call was not covered while no call was in flight."""
+        """Whether the budget is exhausted, meaning that a call was not covered while no calls were in flight."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return the reason why the run stopped, as text."""
+        """Return a text stating why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -247,13 +248,15 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and those in flight, if all but one of them cost their maximum."""
+        """Return whether the budget covers this call and the calls in flight if all but one of them cost their
+        maximum.
+        """
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether the budget covers a further call with these costs.
+        """Return whether the budget covers another call with these costs.
 
-        All reservations must fit as expected, and all but the largest at the most that they may cost.
+        All reservations must fit at their expected cost, and all but the largest must fit at the most they may cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:

@@ -1,4 +1,4 @@
-"""The journal of runs. It stores every reply before it is used, and every result, so that no call is made twice.
+"""The journal of runs. It stores every result, and every reply before it is used, so that no call is made twice.
 
 `karenina_engine.journal.schema` describes the tables.
 """
@@ -76,8 +76,8 @@ logger = logging.getLogger("karenina")
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables that
-    `store` and `finish` return complete once the row is in the file. With `replaying`, no calls are made, so a missing
+    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables returned
+    by `store` and `finish` complete once the row is in the file. With `replaying`, no calls are made, so a missing
     reply is an error.
     """
 
@@ -107,12 +107,12 @@ class Journal:
 
     @property
     def broken(self) -> JournalError | None:
-        """The error since which the file cannot be written, or None."""
+        """The error after which the file can no longer be written, or None."""
         return self._writer.broken
 
     @property
     def _database(self) -> sqlite3.Connection:
-        """The connection of the writer."""
+        """The writer's connection."""
         return self._writer.database
 
     @classmethod
@@ -127,10 +127,10 @@ class Journal:
     ) -> Self:
         """Open the journal at `path`, creating it if it does not exist.
 
-        `fresh` renames an existing journal first. With `sync="full"`, each commit survives a power failure. Rows wait a
-        moment for others before a commit, unless no call of `limits` is in flight. `replaying` opens the file for
-        reading only. Raises `JournalError` for a file that is not a journal, has another format, is damaged or cannot
-        be written, and `JournalInUse` if another process is working on it.
+        `fresh` first renames an existing journal. With `sync="full"`, each commit survives a power failure. Before a
+        commit, rows wait briefly for others, unless none of the calls in `limits` are in flight. `replaying` opens the
+        file for reading only. Raises `JournalError` if the file is not a journal, has another format, is damaged or
+        cannot be written, and `JournalInUse` if another process is working on it.
         """
         file = Path(path)
         if replaying:
@@ -167,7 +167,7 @@ class Journal:
             logger.debug("the journal could not be closed", exc_info=True)  # the block's own error is raised
 
     def close(self) -> None:
-        """Write the remaining rows and close the file. Raises `JournalError` if they cannot be written."""
+        """Write the remaining rows and close the file. Raises `JournalError` if the rows cannot be written."""
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
@@ -185,8 +185,8 @@ class Journal:
     def closed_for_fork(self) -> Iterator[None]:
         """Close the file for the duration of the block, because SQLite connections must not be used after a fork.
 
-        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or the file cannot be
-        opened again.
+        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or if the file cannot be
+        reopened.
         """
         if not self.replaying:
             self.flush()
@@ -204,8 +204,8 @@ class Journal:
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """Start a run of `items` items. `command` describes the request as JSON-compatible data without secrets.
 
-        If `command` requests the same results as the last run, that run is continued. From now on, the counts of
-        `ledger` are stored with the replies; `ledger.before` is set to the sums of earlier sessions. If the benchmark
+        If `command` requests the same results as the last run, that run is continued. From now on, the counts in
+        `ledger` are stored with the replies; `ledger.before` is set to the totals of earlier sessions. If the benchmark
         has a file, the command is also stored in the user's state folder, where `karenina resume` reads it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
@@ -224,7 +224,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id. A new one is stored if it has none or is a copy of another journal."""
+        """Return the journal's random id, storing a new one if the journal has none or is a copy of another journal."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -233,19 +233,19 @@ class Journal:
         return id
 
     def _dictionary_of_run(self) -> bytes | None:
-        """Return the dictionary with which results of the run are compressed; None if there is none."""
+        """Return the dictionary used to compress the run's results, or None if there is none."""
         query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
         row = self._row(query, self.run_id)
         return self._texts.dictionary(dictionary_id(row[0])) if row else None
 
     def _store_fact(self, name: str, value: bytes) -> None:
-        """Add a row to `meta` with the next commit."""
+        """Add a row to `meta` in the next commit."""
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id. Rescoring finds replies by them.
+        """Store the endpoint digests of the run's models, by port and model id. Rescoring uses them to find replies.
 
-        An id that an answering model and a judge share has two digests.
+        An id shared by an answering model and a judge has two digests.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -253,7 +253,7 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the digests that `store_endpoint_digests` stored. Malformed digests are ignored."""
+        """Return the digests stored by `store_endpoint_digests`. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -266,7 +266,7 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session of the run, and have each commit write the changed lines of `ledger`."""
+        """Start a session of the run, and make each commit write the changed lines of `ledger`."""
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
@@ -276,7 +276,7 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the id of the run in result files: the current run or, in a replay, the last one.
+        """Return the id used for the run in result files: that of the current run or, in a replay, of the last run.
 
         Returns None if there is no run.
         """
@@ -286,7 +286,7 @@ class Journal:
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the last run's command, or None if there was no run.
+        """Return the command of the last run, or None if there was no run.
 
         Raises `JournalDamaged` if the run's row is damaged.
         """
@@ -294,12 +294,12 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row of the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
+        """Return the row for the last run, or None if there was no run. Raises `JournalDamaged` if the row is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Store that the run has finished, or that it was stopped, with the counts of its calls.
+        """Record that the run has finished or was stopped, with the counts of its calls.
 
         Raises `JournalError` if this cannot be written.
         """
