@@ -227,7 +227,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return how long, in seconds, the server has been refusing all calls, or 0 if it last answered with a reply."""
+        """Return how many seconds the server has been refusing all calls, or 0 if it last answered with a reply."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:

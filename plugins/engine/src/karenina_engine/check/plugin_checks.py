@@ -256,7 +256,7 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 class OwnedFields:
-    """The fields owned by installed plugins. For each kind, `models` maps full names to the models that declare them."""
+    """The fields owned by installed plugins. `models` maps full names to the models that declare them, by kind."""
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [stage.stage for stage in registered_stages(plugins)]

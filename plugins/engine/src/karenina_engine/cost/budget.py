@@ -177,7 +177,7 @@ class Budget:
             self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep the reservation of a call that may have been made and charged, such as a call from a worker that died."""
+        """Keep the reservation of a call that may have been made and charged, such as one from a worker that died."""
         self.lost += self._drop(reserved)
         if self._queues:
             self._admit_waiting()
@@ -268,7 +268,7 @@ class Budget:
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, whether or not the budget covers it, and return the number of the reservation."""
+        """Reserve the cost of a call, whether or not the budget covers it, and return the reservation's number."""
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
         self.reserved += held.expected
@@ -278,7 +278,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation, and return its expected cost, or 0 if there is none with this number."""
+        """End a reservation and return its expected cost, or 0 if no reservation has this number."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -287,7 +287,9 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a line's calls in flight, after one of its calls was larger than any before."""
+        """Update the reservations of a ledger line's calls in flight after one of its calls was larger than any
+        before.
+        """
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -296,7 +298,8 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit waiting calls that are covered, the earliest items first. If no call is in flight, refuse the rest.
+        """Admit waiting calls that are covered, starting with the earliest items. If no calls are in flight,
+        refuse the rest.
 
         The first call of a ledger line may need the whole budget, because nothing is known about the line. While
         another such call is in flight, calls of other lines may overtake it.
@@ -318,8 +321,8 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first waiting call, ignoring the lines in `passed`, or None if none
-        waits.
+        """Return the line and entry of the first waiting call, ignoring the lines in `passed`, or None if no
+        call is waiting.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
@@ -334,7 +337,7 @@ class Budget:
     def _finish_waiting(self) -> None:
         """End the wait of all calls after the budget is exhausted.
 
-        Calls that judge existing answers are admitted as far as the budget reaches, and wait while calls are in flight.
+        Calls that judge existing answers are admitted as far as the budget allows, and wait while calls are in flight.
         All other calls are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
@@ -351,7 +354,7 @@ class Budget:
                 self._queues.setdefault(id(self._observations(call)), []).append(entry)
 
     def _observations(self, call: CallRecord) -> _Observed:
-        """Return the observations of the call's ledger line, which begin with those of earlier runs."""
+        """Return the observations for the call's ledger line, starting from those of earlier runs."""
         line = self.ledger.line(call)
         observed = self._observed_lines.get(id(line))
         if observed is None:
@@ -359,7 +362,7 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Return what earlier runs of the journal suggest for this line: twice the mean tokens of its requests.
+        """Return what earlier runs with the journal suggest for this line: twice the mean tokens of its requests.
 
         With fewer than `_ENOUGH` calls of known cost, nothing is suggested. The journal does not store how many
         requests an agent makes when it is called as a whole.
@@ -374,5 +377,7 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the most input tokens expected for one request of the call, estimated from its size."""
+    """Return the largest number of input tokens expected for one request of the call, estimated from the call's
+    size.
+    """
     return int(call.size.characters * call.size.density) + FRAME

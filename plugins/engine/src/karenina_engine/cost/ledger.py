@@ -63,7 +63,7 @@ class PriceTable:
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether the model costs nothing because it is recorded or local and the user has set no price for it."""
+        """Return whether the model is free because it is recorded or local and the user has set no price for it."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 

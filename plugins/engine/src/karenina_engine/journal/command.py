@@ -161,7 +161,7 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return `value` as JSON-compatible data. Values with no JSON equivalent are replaced by the names of their types."""
+    """Return `value` as JSON-compatible data. Values with no JSON equivalent are replaced by their type names."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )

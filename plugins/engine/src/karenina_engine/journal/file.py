@@ -54,7 +54,7 @@ logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised when a journal cannot be opened, read or written. The message states the path, the reason and what to do."""
+    """Raised when a journal cannot be opened, read or written. The message states the path, the reason and the cure."""
 
 
 class JournalDamaged(JournalError):

@@ -1,4 +1,4 @@
-"""Fingerprints, which determine whether an item's stored result is still valid, and digests of what replies depend on."""
+"""Fingerprints, which determine whether an item's stored result is still valid, and digests of what replies need."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Fingerprints:
         return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
-        """Return digests of the parts that depend on the question, reading its folders if this has not been done yet."""
+        """Return digests of the parts that depend on the question, reading its folders if they have not been read."""
         at = id(question), id(plan)
         entry = self._questions.get(at)
         if entry is not None:
@@ -124,7 +124,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Store and return the part for the question. With more than `_AT_ONCE` questions, the earliest is forgotten."""
+        """Store and return the part for the question. Beyond `_AT_ONCE` questions, the earliest is forgotten."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()

@@ -294,7 +294,7 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row for the last run, or None if there was no run. Raises `JournalDamaged` if the row is damaged."""
+        """Return the row for the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
@@ -321,13 +321,13 @@ class Journal:
 
     @property
     def had_replies(self) -> bool:
-        """Whether the journal contained any reply when it was opened."""
+        """Whether the journal contained any replies when it was opened."""
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call, or None if there is none that can be reused.
+        """Return the stored reply to an identical call, or None if there is no reusable reply.
 
-        In a replay, stored errors and replies that cannot be reused are returned too, and `PortError` is raised if
+        In a replay, stored errors and replies that cannot be reused are also returned, and `PortError` is raised if
         nothing is stored.
         """
         stored, damaged = self._look_up(call)
@@ -342,7 +342,7 @@ class Journal:
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return the call's stored reply or error (None if there is none), and whether its row is damaged.
+        """Return the call's stored reply or error, or None if there is none, and whether its row is damaged.
 
         Raises `JournalError` if the file could not be written or cannot be read.
         """
@@ -362,7 +362,7 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and return when it is in the file.
+        """Store the outcome of a call, returning once it is in the file.
 
         Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
         """
@@ -382,12 +382,14 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query: None if there is none, and `()` if it contains text that is not UTF-8."""
+        """Return the first row of a query, None if there is no row, or `()` if the row contains text that is
+        not UTF-8.
+        """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a part of the file is damaged: the first time as a warning, later at debug level."""
+        """Log that part of the file is damaged: as a warning the first time, and then at debug level."""
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
@@ -398,7 +400,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything in the block in one transaction, which is faster. Nothing may be written."""
+        """Read everything in the block in a single transaction, which is faster. Nothing may be written."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -408,23 +410,25 @@ class Journal:
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing, because a call that was not made is not stored."""
+        """Do nothing, because calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored. If False, there is no need to search for it."""
+        """Return whether a reply with this key may be stored. If the result is False, there is no need to
+        search for the reply.
+        """
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal contained any result when it was opened."""
+        """Whether the journal contained any results when it was opened."""
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the item's result with this fingerprint, or None if none was stored before the journal was opened.
 
-        Question ids are compared by their normal form. A damaged result is ignored, with a warning.
+        Question ids are compared in their normal form. A damaged result is ignored, with a warning.
         """
         if not self._had_results:
             return None
@@ -447,14 +451,14 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results`, whose columns begin at `start`, with the text of its result."""
+        """Return a row of `results`, whose columns begin at `start`, with the result replaced by its text."""
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
         """Return whether all lines of `file` except its header are results of the last run.
 
-        If so, the file may be replaced without losing anything.
+        If they are, the file may be replaced without losing anything.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -462,10 +466,10 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, as `dump_result` returns it. The row is in the file once the awaitable completes.
+        """Store an item's result as returned by `dump_result`. The row is in the file once the awaitable completes.
 
-        Raises `UnstorableRow` (here or when awaited) if the result cannot be stored, and `JournalError` if the file
-        cannot be written.
+        Raises `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the
+        file cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -475,7 +479,7 @@ class Journal:
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result that another process produced. The file contains it after the next `flush`."""
+        """Store a result produced by another process. The file contains it after the next `flush`."""
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
@@ -486,12 +490,14 @@ class Journal:
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now. Raises `JournalError` if they cannot be written; they are then kept."""
+        """Commit the collected rows now. Raises `JournalError` if the rows cannot be written; they are then kept."""
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply is treated as missing because it is empty. A replay uses an agent's empty reply."""
+    """Return whether a stored reply is treated as missing because it is empty. Replays do use the empty replies
+    of agents.
+    """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
@@ -500,7 +506,7 @@ REPLAY_CURE: Final = "; run without --replay to make it"
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
-    """Return the error for a call whose reply a replay does not find, or cannot read (`damaged`)."""
+    """Return the error for a call whose reply a replay could not find or, if `damaged`, could not read."""
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
     target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"
