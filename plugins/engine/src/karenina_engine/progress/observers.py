@@ -144,7 +144,7 @@ class Observers:
         self._notify("karenina_call_finished", event=event, made=made)
 
     def _notify(self, hook: str, **arguments: object) -> None:
-        """Call a hook of all observers. An exception in one of them is logged as a warning."""
+        """Call a hook on all observers. An exception raised by an observer is logged as a warning."""
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)
