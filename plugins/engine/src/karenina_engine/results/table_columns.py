@@ -135,7 +135,7 @@ def _total(result: VerificationResult) -> Mapping[str, Any]:
 
 
 def _reasoning(result: VerificationResult) -> Mapping[str, str]:
-    """Return the judge's reasons by field; empty without deep judgment."""
+    """Return the judge's reasons by field, or an empty mapping without deep judgment."""
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 
