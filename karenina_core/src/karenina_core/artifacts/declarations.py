@@ -161,9 +161,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
-    """Return whether the stage fails to define a method that it must define: one that is abstract or called by the
-    inherited `execute`.
-    """
+    """Return whether the method is missing: it is abstract, and the stage inherits the `execute` that calls it."""
     owner = next(base for base in stage.__mro__ if name in vars(base))
     if not getattr(vars(owner)[name], "__isabstractmethod__", False):
         return False

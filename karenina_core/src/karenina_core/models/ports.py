@@ -183,8 +183,8 @@ class CallInfo:
     - `order`: the item's position in the run; waiting calls of earlier items are sent first.
     - `notes`: the stage's notes, to which every call adds its own.
     - `shared`: whether the stage runs once for all judges of an answer.
-    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; without this number,
-      the journal would return the first reply for every repetition.
+    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; without it, the
+      journal would return the first reply for every repetition.
     - `judge`: the id of the item's judge, or empty if the call is made for all judges.
     - `sources`: the folders on which agents in a workspace depend, from the stages' `source_folders`.
     - `shows_truth`: whether the prompt contains ground truth by design (`PromptTask.shows_truth`).

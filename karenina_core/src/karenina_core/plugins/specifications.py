@@ -110,8 +110,8 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
 
 
 class _Manager(pluggy.PluginManager):
-    """Plugin manager that suggests names for unknown hooks, and ignores hooks of this project's packages not
-    installed.
+    """Plugin manager that suggests names for unknown hooks, and ignores hooks from packages of this project that are
+    not installed.
     """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:

@@ -68,8 +68,8 @@ class Stage:
     A single object serves all items of a run concurrently, so it must not store anything about an item; use the
     context.
 
-    - `for_slot`: the slot for all stages of a base class. The slot of a stage is that of the hook through which a plugin
-      offers it; a `for_slot` (or `slot`) that disagrees with the hook is refused.
+    - `for_slot`: the slot for all stages of a base class. A stage has the slot of the hook through which a plugin
+      offers the stage; a `for_slot` (or `slot`) that disagrees with the hook is refused.
     - `requires`: artifacts that the stage needs; it is skipped if their producer did not run.
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
@@ -79,8 +79,8 @@ class Stage:
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
     - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share a model.
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
-    - `trait_settings`: the pydantic model of the rubric trait fields that the stage owns. Their values are in the `extra`
-      of a trait, and the stage checks them before a run.
+    - `trait_settings`: the pydantic model of the rubric trait fields that the stage owns. Their values are in the
+      `extra` of a trait, and the stage checks them before a run.
     - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
     - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
