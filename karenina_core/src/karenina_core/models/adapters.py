@@ -43,7 +43,8 @@ class AdapterSpec:
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model)` returns a function that takes a `CallInfo` and returns whether this answer must come through
-      the agent port although the model has no tools, as with a recorded conversation. A run calls it once for each model.
+      the agent port although the model has no tools, as with a recorded conversation. A run calls it once for each
+      model.
     - `recorded`: whether the answers are recordings. No tools are started for recordings, and their traces are trusted.
     - `free`: whether calls cost nothing because the model runs locally. Recordings are always free.
     - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
@@ -54,8 +55,8 @@ class AdapterSpec:
     - `extra`: the pydantic model that validates `ModelConfig.extra`, or None if the adapter has no settings.
     - `allowed_in_files`: whether a benchmark, possibly someone else's, may choose this adapter without the user's
       trust. Set this to True only if the adapter starts no programs and sends requests only where the user's
-      environment points. `restricts(model)` returns further model fields that need trust, such as a `model_name` that is
-      a path. The fields of `extra` have their own marks (`karenina_core.models.settings_models`).
+      environment points. `restricts(model)` returns further model fields that need trust, such as a `model_name` that
+      is a path. The fields of `extra` have their own marks (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
     - `concurrency(model)` returns the maximum number of concurrent calls, if known (the slots of a local server, the
