@@ -62,8 +62,9 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first; in a conflict, the last one is suggested
-    for blocking.
+    """Return a sort key that puts this project's distributions first.
+
+    In a conflict, the last distribution is suggested for blocking.
     """
     return distribution not in read_catalog()["members"]
 

@@ -117,9 +117,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
 
 
 def _describe_place(error: BaseException, of: object) -> str:
-    """Return ` (FILE:LINE)` for the innermost traceback frame in the package of `of`, or an empty string if
-    there is none.
-    """
+    """Return ` (FILE:LINE)` for the innermost traceback frame in the package of `of`, or an empty string."""
     package, place = type(of).__module__.partition(".")[0], ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))

@@ -41,9 +41,7 @@ def _members() -> frozenset[str]:
 
 
 def namespace(module: str) -> str:
-    """Return the prefix of the names owned by a module: `my_package.` for a third party, or otherwise an empty
-    string.
-    """
+    """Return the prefix of the names owned by a module: `my_package.` for a third party, or an empty string."""
     package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
 
@@ -54,8 +52,9 @@ def namespace_of(owner: object) -> str:
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside the namespace of `owner`. `kind` states what is named, for the
-    message.
+    """Raise `ValueError` if `name` is outside the namespace of `owner`.
+
+    `kind` states what is named, for the message.
     """
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
@@ -66,9 +65,7 @@ def check_name(kind: str, name: str, owner: object) -> None:
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a plugin's settings model comes neither from the plugin's own package nor from this
-    project.
-    """
+    """Raise `ValueError` if a plugin's settings model is neither from its own package nor from this project."""
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
         raise ValueError(
@@ -113,8 +110,9 @@ def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why the field `name` has no owner, and how to fix this. `owners` maps fields to the packages that
-    own them.
+    """Return why the field `name` has no owner, and how to fix this.
+
+    `owners` maps fields to the packages that own them.
     """
     package = name.rpartition(".")[0]
     if name in owners:

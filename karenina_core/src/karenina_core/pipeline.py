@@ -48,8 +48,9 @@ class StageListener(Protocol):
 
 
 class Pipeline:
-    """Runs a plan for concurrent items. Each item may take at most `item_timeout` seconds, or any time if it is
-    None.
+    """Runs a plan for concurrent items.
+
+    Each item may take at most `item_timeout` seconds, or any time if it is None.
     """
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
@@ -99,8 +100,9 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of the item or answer in reverse order. Errors raised by callbacks are
-        only logged.
+        """Call the `at_end` callbacks of the item or answer in reverse order.
+
+        Errors raised by callbacks are only logged.
         """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):

@@ -101,8 +101,9 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Return why the nodes in a cycle wait for each other. In `cycle`, each node is followed by a node that
-    waits for it.
+    """Return why the nodes in a cycle wait for each other.
+
+    In `cycle`, each node is followed by a node that waits for it.
     """
     steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
@@ -147,9 +148,7 @@ class PlannedStage(StageAccess):
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in the order in which they run, starting with answer-scope stages, and the stages that were
-    left out.
-    """
+    """The stages in the order in which they run, answer-scope stages first, and the stages left out."""
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -339,8 +338,9 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return the chosen stage in the form needed by the pipeline. `producers` maps artifacts to the stages that
-    produce them.
+    """Return the chosen stage in the form needed by the pipeline.
+
+    `producers` maps artifacts to the stages that produce them.
     """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}

@@ -192,8 +192,8 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Check that each artifact has one producer and one type, and that stages produce the artifacts their
-        slots require.
+        """Check that each artifact has one producer and one type, and that each stage produces what its slot
+        requires.
         """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}

@@ -38,8 +38,9 @@ class ArtifactKey(Generic[T]):
         self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
-        """Return whether `value` is None or of the key's type. A bool does not count as an int, but an int
-        counts as a float.
+        """Return whether `value` is None or of the key's type.
+
+        A bool does not count as an int, but an int counts as a float.
         """
         if value is None or self.type is object:
             return True
@@ -78,8 +79,9 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
 
 class Slot(Enum):
-    """The slots of the pipeline, in their usual order. A slot's value is its rank, used only to break ties in a
-    plan.
+    """The slots of the pipeline, in their usual order.
+
+    A slot's value is its rank, used only to break ties in a plan.
     """
 
     VALIDATE_TEMPLATE = 1

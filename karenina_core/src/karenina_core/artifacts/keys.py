@@ -27,8 +27,9 @@ class ParsedAnswer(Protocol):
         """Return True if the answer is correct, False if it is wrong, or any other value if this is undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, keyed by field name. None means that the field is
-        undecided.
+        """Return whether each verified field is correct, keyed by field name.
+
+        None means that the field is undecided.
         """
 
 

@@ -168,9 +168,7 @@ class Setting:
 
     @property
     def allowed_in_files(self) -> AllowedInFiles:
-        """The values that a benchmark may set without the user's trust, or `never` if the settings model has no
-        mark.
-        """
+        """The values that a benchmark may set without the user's trust, or `never` if the setting has no mark."""
         return mark_of(self.model, self.field) or "never"
 
     @property
@@ -260,8 +258,9 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return a suffix for errors about unknown names, stating which plugins failed to load and why, or an empty string
-    if none did.
+    """Return a suffix for errors about unknown names, or an empty string if no plugin failed to load.
+
+    The suffix states which plugins failed to load and why.
     """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]

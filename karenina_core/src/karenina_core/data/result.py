@@ -24,8 +24,9 @@ SCHEMA_VERSION: Final = 1
 
 
 class ItemId(NamedTuple):
-    """The key of an item in its run: the ids of its question, answering model and judge, and its replicate. See
-    `of`.
+    """The key of an item in its run: the ids of its question, answering model and judge, and its replicate.
+
+    See `of`.
     """
 
     question: str
@@ -35,8 +36,9 @@ class ItemId(NamedTuple):
 
     @classmethod
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
-        """Return the key of an item. A missing judge is replaced by the answering model, and a missing
-        replicate by 1.
+        """Return the key of an item.
+
+        A missing judge is replaced by the answering model, and a missing replicate by 1.
         """
         return cls(question, answering, judge or answering, replicate or 1)
 
@@ -125,9 +127,7 @@ class VerificationResult(Section):
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: each error with the traits affected, and the rubric stages that were
-        skipped.
-        """
+        """Return why traits have no score: each error with the traits affected, and the skipped rubric stages."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

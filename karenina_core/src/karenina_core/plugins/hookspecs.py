@@ -32,8 +32,9 @@ def karenina_adapters() -> Sequence[AdapterSpec]:
 
 @hookspec
 def karenina_prompt_instructions(task: str, interface: str) -> str | None:
-    """Return instructions to add to the prompt of `task` for judges using `interface`, or None. Called for each
-    prompt.
+    """Return instructions to add to the prompt of `task` for judges using `interface`, or None.
+
+    Called for each prompt.
     """
 
 

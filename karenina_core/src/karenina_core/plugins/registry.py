@@ -242,8 +242,9 @@ class Plugins:
                 logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy unless it is already registered. Return the reason if it is rejected,
-        or None if not.
+        """Register a plugin with pluggy unless it is already registered.
+
+        Return the reason if it is rejected, or None if not.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
@@ -261,8 +262,9 @@ class Plugins:
         return None
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Return the result of `hook` from this plugin alone, or None if the plugin does not have the hook or
-        returns None.
+        """Return the result of `hook` from this plugin alone, or None if the plugin does not have the hook.
+
+        A hook may also return None itself.
         """
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
@@ -301,8 +303,9 @@ def command_plugins() -> Plugins:
 
 
 def active_plugins() -> Plugins:
-    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed ones, discovered when
-    first needed.
+    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed plugins.
+
+    Installed plugins are discovered when first needed.
     """
     return _active.get() or installed_plugins(Selection.of())
 

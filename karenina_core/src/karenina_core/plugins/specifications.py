@@ -59,8 +59,9 @@ class Specifications:
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`. If two modules specify the same hook, neither is used, unless one is
-        the core's.
+        """Import the modules of `points`.
+
+        If two modules specify the same hook, neither is used, unless one is the core's.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
@@ -110,8 +111,9 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
 
 
 class _Manager(pluggy.PluginManager):
-    """Plugin manager that suggests names for unknown hooks, and ignores hooks from packages of this project that are
-    not installed.
+    """Plugin manager that suggests names for unknown hooks.
+
+    It ignores hooks from packages of this project that are not installed.
     """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:

@@ -81,8 +81,9 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages, which have no judge, and in runs without
-        judges.
+        """The judge.
+
+        Raises `MissingArtifact` in answer-scope stages, which have no judge, and in runs without judges.
         """
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
@@ -119,8 +120,9 @@ class VerificationContext:
 
     @property
     def config(self) -> VerificationConfig:
-        """The complete configuration. To read other owners' settings, use `setting`, which works even if the
-        owner is missing.
+        """The complete configuration.
+
+        To read other owners' settings, use `setting`, which works even if the owner is missing.
         """
         return self._state.item.config
 
@@ -136,8 +138,9 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if the stage
-        declares none.
+        """The question's values for the stage's `question_settings`.
+
+        Raises `UndeclaredSetting` if the stage declares none.
         """
         model = self._planned.question_settings
         if model is None:
@@ -354,8 +357,9 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item has ended or, in answer-scope stages, when the last item of the answer
-        has ended.
+        """Call `callback` when the item has ended.
+
+        In answer-scope stages, call it when the last item of the answer has ended.
         """
         self._state.at_end.append(callback)
 

@@ -153,8 +153,9 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Return a result with these values. Non-JSON values become strings; fields of the wrong type move to
-    extensions.
+    """Return a result with these values.
+
+    Non-JSON values become strings; fields of the wrong type move to extensions.
     """
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))

@@ -168,24 +168,24 @@ class Stage:
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether the stage runs for this item. Called if nothing has failed and all required artifacts
-        exist.
+        """Return whether the stage runs for this item.
+
+        Called if nothing has failed and all required artifacts exist.
         """
         return True
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the stage's work. Use `async def` if the work involves waiting; a plain `def` must take at most a
-        few milliseconds.
+        """Do the stage's work.
+
+        Use `async def` if the work involves waiting; a plain `def` must take at most a few milliseconds.
         """
         raise NotImplementedError(f"{type(self).__name__} has no execute(); define it")
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class, the distribution that offers it, and its slot (None if only its relations determine its
-    position).
-    """
+    """A stage class, the distribution that offers it, and its slot (None if it is placed by its relations alone)."""
 
     stage: type[Stage]
     distribution: str

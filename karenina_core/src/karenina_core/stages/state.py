@@ -70,9 +70,7 @@ class StageAccess:
     reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
-        """Return whether the stage may read a setting: one of the core's, one of its own, or one of
-        `other_settings`.
-        """
+        """Return whether the stage may read a setting: the core's, its own, or one of `other_settings`."""
         return name in self._readable
 
     @cached_property
@@ -113,8 +111,9 @@ class PortProvider(Protocol):
         """Register that an item has agents working in the workspace."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Register that an item no longer has agents in the workspace. After the last item, processes started
-        there are ended.
+        """Register that an item no longer has agents in the workspace.
+
+        After the last item, processes started there are ended.
         """
 
 

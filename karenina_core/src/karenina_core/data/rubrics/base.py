@@ -106,9 +106,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as a JSON-compatible dict with its `type` first, leaving out fields with their default
-    values.
-    """
+    """Return the trait as a JSON-compatible dict with its `type` first and without default values."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}

@@ -148,8 +148,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @property
     def unsaved(self) -> str | None:
-        """Why the function from `from_callable` cannot be saved or sent to other processes and what to do, or
-        None if it can.
+        """Why the function from `from_callable` cannot be saved or sent to other processes, or None if it can.
+
+        The reason also states what to do.
         """
         return self._unsaved
 

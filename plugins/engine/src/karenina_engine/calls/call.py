@@ -223,8 +223,9 @@ class BudgetGuard(Protocol):
         """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count a call's actual cost in picodollars. If the cost is unknown (None), count the expected maximum
-        instead.
+        """Count a call's actual cost in picodollars.
+
+        If the cost is unknown (None), count the expected maximum instead.
         """
 
     def release(self, reserved: int) -> None:

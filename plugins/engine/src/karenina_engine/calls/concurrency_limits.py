@@ -52,8 +52,9 @@ def is_refusal(error: PortError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The initial (`start`) and maximum (`ceiling`) number of permits for a server. If `fixed`, the number never
-    changes.
+    """The initial (`start`) and maximum (`ceiling`) number of permits for a server.
+
+    If `fixed`, the number never changes.
     """
 
     start: int = START
@@ -383,8 +384,9 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for all `models`. If models on the same server have different bounds, the narrowest
-        apply.
+        """Create the limiters for all `models`.
+
+        If models on the same server have different bounds, the narrowest apply.
         """
         for model in models:
             self.limiter(model).tighten(self.bounds(model))

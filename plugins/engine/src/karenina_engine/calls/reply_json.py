@@ -210,8 +210,9 @@ def _dump_parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
-    """Return the parser reply written by `_dump_parser`. Raises `KeyError`, `TypeError` or `ValueError` if it is
-    invalid.
+    """Return the parser reply written by `_dump_parser`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
     """
     logprobs = values.get("option_logprobs")
     if logprobs is not None:
@@ -228,8 +229,9 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
-    """Return the agent reply written by `_dump_agent`. Raises `KeyError`, `TypeError` or `ValueError` if it is
-    invalid.
+    """Return the agent reply written by `_dump_agent`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
     """
     trace = tuple(_load_message(message) for message in values["trace"])
     return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
@@ -246,8 +248,9 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
-    """Return the agent's turn written by `_dump_turn`. Raises `KeyError`, `TypeError` or `ValueError` if it is
-    invalid.
+    """Return the agent's turn written by `_dump_turn`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
     """
     return Turn(
         _load_message(values["message"]),

@@ -276,8 +276,9 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Examine the `config` section of a file. Unknown settings are ignored here, because they are refused
-        elsewhere.
+        """Examine the `config` section of a file.
+
+        Unknown settings are ignored here, because they are refused elsewhere.
         """
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
@@ -515,8 +516,9 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Return a table with its values hidden, except for strings containing `${`. A value that is not a table is hidden
-    entirely.
+    """Return a table with its values hidden, except for strings containing `${`.
+
+    A value that is not a table is hidden entirely.
     """
     if not isinstance(values, Mapping):
         return _HIDDEN

@@ -244,8 +244,9 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that the model's adapter does not use, with the reason. Yields nothing if the adapter does
-    not declare this.
+    """Yield the set fields that the model's adapter does not use, with the reason.
+
+    Yields nothing if the adapter does not declare this.
     """
     if spec.uses is None:
         return

@@ -136,8 +136,9 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with its secret parts masked. If any were masked, part of the URL's digest is appended to tell URLs
-    apart.
+    """Return a URL with its secret parts masked.
+
+    If any were masked, part of the URL's digest is appended to tell URLs apart.
     """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown

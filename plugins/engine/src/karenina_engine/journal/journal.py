@@ -413,8 +413,9 @@ class Journal:
         """Do nothing, because calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored. If the result is False, there is no need to
-        search for the reply.
+        """Return whether a reply with this key may be stored.
+
+        If the result is False, there is no need to search for the reply.
         """
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
@@ -495,8 +496,9 @@ class Journal:
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply is treated as missing because it is empty. Replays do use the empty replies
-    of agents.
+    """Return whether a stored reply is treated as missing because it is empty.
+
+    Replays do use the empty replies of agents.
     """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 

@@ -289,8 +289,9 @@ def find_prompts(
     prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
-        """Store the prompt of a call under the call's key, unless one is already stored. Calls in other processes have
-        no prompt.
+        """Store the prompt of a call under the call's key, unless one is already stored.
+
+        Calls in other processes have no prompt.
         """
         if isinstance(call, Call):
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))

@@ -120,8 +120,9 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage is starting. Return a function that reports its record, or None if no observer
-        handles stages.
+        """Report that a stage is starting.
+
+        Return a function that reports its record, or None if no observer handles stages.
         """
         if not self.observes_stages:
             return None

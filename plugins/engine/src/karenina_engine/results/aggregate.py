@@ -155,8 +155,9 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item by its outcome and question. `granular` is its granular result, which is ignored unless
-        it is a number.
+        """Count an item by its outcome and question.
+
+        `granular` is its granular result, which is ignored unless it is a number.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)

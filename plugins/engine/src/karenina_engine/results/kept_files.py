@@ -116,8 +116,9 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Return the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large or cannot
-        be read.
+        """Return the contents of a file.
+
+        Raises `FileLeftOut` or `OSError` if the file is too large or cannot be read.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)

@@ -157,8 +157,9 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of this sample, as computed by the function `effective_size`. There must be
-        items.
+        """Return the effective size of this sample, as computed by the function `effective_size`.
+
+        There must be items.
         """
         still = self._open.values()
         return effective_size(
@@ -276,8 +277,9 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class of a literal trait, or None. Scores of other types are counted
-        only in `n`.
+        """Count a score.
+
+        `label` is the class of a literal trait, or None. Scores of other types are counted only in `n`.
         """
         self.n += 1
         if label is not None:

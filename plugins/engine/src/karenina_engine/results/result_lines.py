@@ -165,8 +165,9 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Return the values in a line combined with those in its row. Values of the wrong type are left for
-        validation.
+        """Return the values in a line combined with those in its row.
+
+        Values of the wrong type are left for validation.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))

@@ -58,8 +58,9 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be executed. Called before the first call. By default, accepts
-        all runs.
+        """Raise `ConfigError` if the run cannot be executed.
+
+        Called before the first call. By default, accepts all runs.
         """
 
     @abstractmethod

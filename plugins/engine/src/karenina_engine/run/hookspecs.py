@@ -104,8 +104,9 @@ def karenina_call_started(event: CallStarted) -> None:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Called when a call ends. `made` contains the call's reply or error and its usage; a cancelled call has
-    neither.
+    """Called when a call ends.
+
+    `made` contains the call's reply or error and its usage; a cancelled call has neither.
     """
 
 

@@ -301,8 +301,9 @@ class PortFactory:
         return start
 
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
-        """Return the endpoint of a model's port. A judge's endpoint has temperature 0 if the user has not set a
-        temperature.
+        """Return the endpoint of a model's port.
+
+        A judge's endpoint has temperature 0 if the user has not set a temperature.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):
