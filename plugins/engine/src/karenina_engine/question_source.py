@@ -84,6 +84,4 @@ class QuestionSource(Protocol):
         """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Yield the questions in which any of `words` may occur: all questions that contain one, and possibly
-        others.
-        """
+        """Yield all questions that contain any of `words`, and possibly other questions."""

@@ -79,9 +79,7 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the port, adapter and identity, unless replaced by `stored_digest`, which is read from a
-        journal.
-        """
+        """The digest of the port, adapter and identity, or `stored_digest` (read from a journal) if it is set."""
         if self.stored_digest is not None:
             return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
@@ -153,8 +151,9 @@ class CallOutcome:
 
 
 class CallRecord(Protocol):
-    """The parts of a call that stores, ledgers and budgets use: either a `Call` or the record of a call in another
-    process.
+    """The parts of a call that stores, ledgers and budgets use.
+
+    This is either a `Call` or the record of a call in another process.
     """
 
     @property

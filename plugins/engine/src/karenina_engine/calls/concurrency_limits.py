@@ -271,16 +271,18 @@ class ServerLimiter:
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that would get the next permit, or None if no call is waiting or no permit is
-        free.
+        """Return the order of the call that would get the next permit.
+
+        Returns None if no call is waiting or no permit is free.
         """
         while self._queue and self._queue[0][2].done():
             heappop(self._queue)
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
 
     def _has_free_permit(self) -> bool:
-        """Return whether a call may start now: the server is not paused, and neither the server nor the run is at its
-        limit.
+        """Return whether a call may start now.
+
+        This requires that the server is not paused, and that neither the server nor the run is at its limit.
         """
         return self.held < int(self.limit) and self._pausing is None and self._limits.held < self._limits.most
 

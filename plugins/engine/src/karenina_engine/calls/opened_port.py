@@ -101,8 +101,9 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model at temperature 0, or the model unchanged if it sets a temperature or its adapter does not
-    use one.
+    """Return a judge's model at temperature 0.
+
+    The model is returned unchanged if it sets a temperature or its adapter does not use one.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model

@@ -170,9 +170,7 @@ class Planner:
         return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return the results of all stage selections for a question as a cache key, or None if a stage raises an
-        error.
-        """
+        """Return the results of a question's stage selections as a cache key, or None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (

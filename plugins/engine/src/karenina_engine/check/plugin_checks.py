@@ -87,8 +87,9 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Log a warning if packages of this project differ in version from the core: only those of one release are tested
-    together.
+    """Log a warning if packages of this project differ in version from the core.
+
+    Only packages from the same release are tested together.
     """
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)

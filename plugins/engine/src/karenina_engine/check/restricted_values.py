@@ -201,9 +201,7 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values to which trust applies, together with the identities of the files that the values
-    name.
-    """
+    """Return the names and values to which trust applies, and the identities of the files that the values name."""
     restricted = list(values)
     of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
     return [*((value.name, value.value) for value in restricted), *of_files]

@@ -248,9 +248,7 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and the calls in flight if all but one of them cost their
-        maximum.
-        """
+        """Return whether the budget covers this call and the calls in flight if all but one cost their maximum."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
@@ -287,9 +285,7 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line's calls in flight after one of its calls was larger than any
-        before.
-        """
+        """Update the reservations of a ledger line's calls in flight, after one of its calls set a new maximum."""
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -321,8 +317,9 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first waiting call, ignoring the lines in `passed`, or None if no
-        call is waiting.
+        """Return the line and entry of the first waiting call, or None if no call is waiting.
+
+        The lines in `passed` are ignored.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
@@ -377,7 +374,5 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the largest number of input tokens expected for one request of the call, estimated from the call's
-    size.
-    """
+    """Return the largest number of input tokens expected for one request of the call, based on the call's size."""
     return int(call.size.characters * call.size.density) + FRAME

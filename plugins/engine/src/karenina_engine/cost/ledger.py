@@ -68,8 +68,9 @@ class PriceTable:
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON-compatible data: the prices and their origins, and the editions of the
-        lists.
+        """Return the prices found so far as JSON-compatible data.
+
+        This contains the prices and their origins, and the editions of the lists.
         """
         models: dict[str, Any] = {}
         for model, price in self._found.values():

@@ -145,9 +145,7 @@ def _url_label(url: str) -> str:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings, with HTTP headers and values that have the names of secrets replaced by
-    `LEFT_OUT`.
-    """
+    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and of values named like secrets."""
     if not isinstance(value, dict):
         return value
     return {

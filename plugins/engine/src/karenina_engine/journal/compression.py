@@ -123,8 +123,9 @@ def dictionary_id(stored: bytes) -> bytes:
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return all copies of a dictionary by their names in `meta`, or an empty dict if this is a damaged copy or another
-    fact.
+    """Return all copies of a dictionary by their names in `meta`.
+
+    Returns an empty dict if this is a damaged copy or another fact.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

@@ -349,8 +349,9 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the id of the process named in the journal as its user, or None if none is named or the journal cannot be
-    read.
+    """Return the id of the process named in the journal as its user.
+
+    Returns None if no process is named or the journal cannot be read.
     """
     try:
         database = open_to_read(path)

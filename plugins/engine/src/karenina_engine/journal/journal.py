@@ -382,9 +382,7 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, None if there is no row, or `()` if the row contains text that is
-        not UTF-8.
-        """
+        """Return the first row of a query, None if there is no row, or `()` if the row contains invalid UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 

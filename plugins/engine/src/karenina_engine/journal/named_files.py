@@ -65,15 +65,14 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Return the file or folder that the name now refers to, with a digest if this object has one or is a
-        program.
-        """
+        """Return what the name now refers to, with a digest if this object has one or is a program."""
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what trust in the name covers besides the name itself: the target of a link, and the contents
-        of a program.
+        """Return what trust in the name covers besides the name itself.
+
+        This is the target of a link, and the contents of a program.
         """
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (

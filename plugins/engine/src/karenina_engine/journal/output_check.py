@@ -44,9 +44,7 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
 
 
 def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
-    """Return whether a result line of the last run starts with these bytes, which a killed process may have
-    left behind.
-    """
+    """Return whether a result line of the last run starts with these bytes, as left behind by a killed process."""
     named = _QUESTION_ID.search(start)
     for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
         stored = texts.read(value)

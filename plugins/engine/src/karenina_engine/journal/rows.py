@@ -34,9 +34,7 @@ _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
-    """Raised for a row that cannot be stored, for example because it contains a count of 2^63 or half a
-    surrogate pair.
-    """
+    """Raised for a row that cannot be stored, for example because of a count of 2^63 or half a surrogate pair."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,9 +171,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
 
 
 def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
-    """Return the kind, table and definition (with white space normalized) of everything in the schema, keyed by
-    name.
-    """
+    """Return the kind, table and normalized definition of everything in the schema, keyed by name."""
     rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
     return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
 

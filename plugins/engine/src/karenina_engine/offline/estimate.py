@@ -243,9 +243,7 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items of the matrix whose index is not in `done`, and the answers and questions to which
-        they belong.
-        """
+        """Count the items whose index is not in `done`, and the answers and questions to which they belong."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)

@@ -274,8 +274,9 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier one with the same stage and schema because the reply was
-        rejected.
+        """Return whether a request repeats an earlier one whose reply was rejected.
+
+        Such a request has the same stage and schema as the earlier one.
         """
         assert self.current is not None
         return any(

@@ -91,9 +91,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Return a string for each active server: its calls in flight, its limit, and its calls waiting to be
-        retried.
-        """
+        """Return a string for each active server: its calls in flight, its limit, and its calls awaiting a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:

@@ -379,8 +379,9 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder contains a file with this name and these contents, or False if the file cannot
-    be read.
+    """Return whether the folder contains a file with this name and these contents.
+
+    Returns False if the file cannot be read.
     """
     try:
         with open_file_at(digest, folder) as file:

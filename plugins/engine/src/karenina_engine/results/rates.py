@@ -216,9 +216,7 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
 
 
 def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
-    """Return the pass rate of items, each given as its question and outcome, along with the number of undecided
-    items.
-    """
+    """Return the pass rate of items, each given as its question and outcome, with the number of undecided items."""
     clusters = Clusters()
     for question, outcome in outcomes:
         clusters.add_outcome(question, outcome)

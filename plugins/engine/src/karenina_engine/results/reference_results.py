@@ -201,8 +201,9 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a reference result: based on its failure or, failing that, on its error, vetoes or
-    verdict.
+    """Return the outcome of a reference result.
+
+    It is based on the failure or, failing that, on the error, the vetoes or the verdict.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")

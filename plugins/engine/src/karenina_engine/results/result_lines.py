@@ -67,9 +67,7 @@ class LineWriter:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result in the form returned by `dump_result`: new rows of the table, then the
-        result.
-        """
+        """Return the lines for a result returned by `dump_result`: new rows of the table, then the result."""
         rows: list[str] = []
         row: dict[str, Any] = {}
         try:

@@ -1,6 +1,4 @@
-"""`VerificationResultSet`, which contains the results of a run with their summary, and functions that read
-result files.
-"""
+"""`VerificationResultSet`, a run's results with their summary, and functions that read result files."""
 
 from __future__ import annotations
 
@@ -222,8 +220,9 @@ def is_of_reference(path: Path) -> bool:
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in lines written by the reference implementation, or None for
-    other files.
+    """Return the results in a JSON document or in lines written by the reference implementation.
+
+    Returns None for other files.
     """
     try:
         with bounded_files.open_file(path, any_size=True) as opened:

@@ -92,9 +92,7 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return a result's answering model, its judge if that is a different model, and its replicate if greater
-    than 1.
-    """
+    """Return a result's answering model, its judge if it is a different model, and its replicate if greater than 1."""
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -161,8 +159,9 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return a result as HTML: the question, answer, fields alongside their ground truth, traits, and reason
-    for the verdict.
+    """Return a result as HTML.
+
+    It shows the question, answer, fields alongside their ground truth, traits, and reason for the verdict.
     """
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))

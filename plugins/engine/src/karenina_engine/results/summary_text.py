@@ -78,8 +78,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups, or an empty list if there
-    is only one group.
+    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups.
+
+    Returns an empty list if there is only one group.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
@@ -179,8 +180,9 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return the end of a rate's text, stating the rate if undecided items were wrong, or an empty string if
-    there are none.
+    """Return the end of a rate's text, stating the rate if undecided items were wrong.
+
+    Returns an empty string if there are no undecided items.
     """
     if not rate.undecided:
         return ""

@@ -80,8 +80,9 @@ def karenina_item_started(event: ItemStarted) -> None:
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has received its result, even if the result comes from the journal and the item was
-    not started.
+    """Called when an item has received its result.
+
+    The result may also come from the journal, in which case the item was not started.
     """
 
 

@@ -188,9 +188,7 @@ class PortFactory:
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within `request_timeout`, and return its reply with any lone surrogates
-            replaced.
-            """
+            """Query the service once, within `request_timeout`, and return its reply without lone surrogates."""
             return LLMReply(
                 replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
             )
@@ -221,9 +219,7 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines these models' replies, by port and
-        model id.
-        """
+        """Return digests of everything except the prompt that determines replies, by port and model id."""
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:

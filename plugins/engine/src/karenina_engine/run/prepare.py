@@ -286,8 +286,9 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result as one for an unknown question, for a question whose text has changed, or for an item
-        of the benchmark.
+        """Count a result.
+
+        It may be for an unknown question, for a question whose text has changed, or for an item of the benchmark.
         """
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:

@@ -183,8 +183,9 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function for `stop` to call in the event loop, with the number of seconds that calls in
-        flight may take.
+        """Register a function for `stop` to call in the event loop with the time that calls in flight may take.
+
+        The time is in seconds.
         """
         self._stop_listeners.append(listener)
 
