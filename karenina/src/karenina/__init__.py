@@ -1,4 +1,4 @@
-"""Evaluation of language models by parsing answers and then verifying them: the public names for users.
+"""The public names of Karenina, which evaluates language models by parse, then verify.
 
 `karenina.templates` contains the classes for answer templates, and `karenina.rubrics` contains the classes for rubric
 traits. Importing this package does not load anything else; names are loaded when they are first used.
