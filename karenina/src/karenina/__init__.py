@@ -1,7 +1,7 @@
-"""Evaluate language models by parse, then verify: the public names for users.
+"""The public names of Karenina, which evaluates language models by parse, then verify.
 
-`karenina.templates` contains the classes for answer templates, and `karenina.rubrics` the classes for rubric traits.
-Importing this package loads nothing else; names are loaded on first use.
+`karenina.templates` contains the classes for answer templates, and `karenina.rubrics` contains the classes for rubric
+traits. Importing this package does not load anything else; names are loaded when they are first used.
 """
 
 from __future__ import annotations

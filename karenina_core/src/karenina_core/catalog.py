@@ -1,7 +1,7 @@
-"""The version of this project, and the catalog of everything that its members provide, installed or not.
+"""The version of this project, and the catalog of everything that its packages provide, installed or not.
 
-The catalog says which distribution to install for a name in a configuration. The file `catalog.json` is generated from
-the members by `python scripts/catalog.py`; a test compares the two.
+The catalog states which distribution to install for a name in a configuration. The file `catalog.json` is generated
+from the packages by `python scripts/catalog.py`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CORE: Final = "karenina-core"
 
 
 class AdapterDetails(TypedDict):
-    """What an adapter declares. The adapter need not be installed."""
+    """What an adapter declares, whether or not the adapter is installed."""
 
     description: str
     tier: str
@@ -29,9 +29,9 @@ class AdapterDetails(TypedDict):
 class Catalog(TypedDict):
     """For each kind of name, the distribution that provides it.
 
-    `recorders` are the adapters that replay recordings; `variables` are environment variables other than those of
-    settings; `members` are all distributions of the project, each with the extra of `karenina` that installs it, or
-    None if `karenina` always installs it.
+    `recorders` contains the adapters that replay recordings, and `variables` the environment variables other than those
+    for settings. `members` contains all distributions of the project, each with the extra of `karenina` that installs
+    it, or None if it is always installed with `karenina`.
     """
 
     stages: dict[str, str]
@@ -54,7 +54,7 @@ class Catalog(TypedDict):
 
 @cache
 def read_catalog() -> Catalog:
-    """Return the content of `catalog.json`, which is read once."""
+    """Return the contents of `catalog.json`, which is read only once."""
     from importlib.resources import files  # imported here because it slows down the start of the command line
 
     catalog: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
@@ -62,16 +62,19 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first; in a conflict, blocking the last is suggested."""
+    """Return a sort key that puts this project's distributions first.
+
+    In a conflict, the last distribution is suggested for blocking.
+    """
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
-    """Return the command that installs a distribution, or one with an extra such as `karenina-otel[otlp]`.
+    """Return the command that installs a distribution, or a distribution with an extra such as `karenina-otel[otlp]`.
 
-    Members are installed through `karenina` or its extras. A distribution that was installed from a local folder is
-    named by the folder's absolute path, because the package index may lack it or have only older versions. Because of
-    that path, results must not contain the command.
+    This project's own distributions are installed through `karenina` or its extras. A distribution that was installed
+    from a local folder is named by the folder's absolute path, because the package index may not have it, or may have
+    only older versions. Because of that path, results must not contain the command.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

@@ -1,4 +1,4 @@
-"""The exceptions of the core. Each message says what is wrong, where, and what to do about it."""
+"""The core's exceptions. Each message states what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class KareninaError(Exception):
-    """The base class of most exceptions of the core."""
+    """The base class for most exceptions of the core."""
 
 
 class PluginError(KareninaError):
-    """Raised when a plugin that the configuration needs cannot be used."""
+    """Raised when a plugin needed by the configuration cannot be used."""
 
 
 class RunError(KareninaError):
-    """Raised to end the whole run, not only one item. Stages must not catch it."""
+    """Raised to end the whole run, not just one item. Stages must not catch it."""
 
 
 class ItemInterrupt(BaseException):
-    """Raised to abandon an item without a result; this is not an error of the item. Stages must not catch it."""
+    """Raised to abandon an item without a result, which is not an error of the item. Stages must not catch it."""
 
 
 class UndeclaredArtifact(KareninaError):
-    """Raised when a stage accesses an artifact that it does not declare."""
+    """Raised when a stage accesses an artifact that it has not declared."""
 
     def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
         super().__init__(
@@ -48,11 +48,11 @@ class NothingToRevise(KareninaError):
 
 
 class ArtifactTypeError(KareninaError):
-    """Raised when a stage sets an artifact to a value that is not of the key's type."""
+    """Raised when a stage sets an artifact to a value that does not have the key's type."""
 
 
 class MissingProduct(KareninaError):
-    """Raised when a stage has run without setting all artifacts that it declares in `produces`."""
+    """Raised when a stage has run without setting all the artifacts declared in its `produces`."""
 
 
 class ItemTimeout(KareninaError):
@@ -76,9 +76,9 @@ class ConfigError(KareninaError):
 class StructuredError(Exception):
     """Raised when a judge returns no usable reply in any of its `tries`.
 
-    `last_text` is the last reply, `usage` the tokens of all tries. `complete` says whether the last reply contained a
-    complete JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call may succeed later.
-    `filtered` says whether the content filter of the judge's provider ended the reply.
+    `last_text` is the last reply, and `usage` contains the tokens of all tries. `complete` states whether the last
+    reply contained a complete JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call
+    may succeed later. `filtered` states whether the reply was ended by the content filter of the judge's provider.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class StructuredError(Exception):
 def describe_error(error: BaseException, of: object = None) -> str:
     """Return an error as one sentence for a result.
 
-    Karenina's own errors are shown by their message alone. Other errors include their class, because their messages are
-    often too short to be understood without it. If the traceback passes through the package of the object `of`, the
-    file and line there are added, except for errors that Karenina's own packages raise on purpose. The errors of an
-    exception group are joined.
+    For Karenina's own errors, only the message is shown. For other errors, the class is included, because their
+    messages are often too short to be understood without it. If the traceback passes through the package of the object
+    `of`, the file and line in that package are added, except for errors that Karenina's own packages raise on purpose.
+    The errors in an exception group are joined.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates
@@ -117,7 +117,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
 
 
 def _describe_place(error: BaseException, of: object) -> str:
-    """Return ` (FILE:LINE)` for the innermost frame of the traceback in the package of `of`; empty if there is none."""
+    """Return ` (FILE:LINE)` for the innermost traceback frame in the package of `of`, or an empty string."""
     package, place = type(of).__module__.partition(".")[0], ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
@@ -128,5 +128,5 @@ def _describe_place(error: BaseException, of: object) -> str:
 
 
 def type_and_message(error: BaseException) -> str:
-    """Return the type of an error and its message, if it has one."""
+    """Return the type of an error and, if it has one, its message."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class HookPolicy:
-    """A decorator for hook specifications that states their stability. Hooks without it are stable since 0.1.
+    """A decorator for hook specifications that states their stability. Undecorated hooks have been stable since 0.1.
 
     A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a message such as
     "use X instead, until 0.3".
@@ -30,13 +30,13 @@ class HookPolicy:
 
 
 def policy_of(spec: Callable[..., Any]) -> HookPolicy:
-    """Return the policy of a hook specification; the default policy if none is attached."""
+    """Return the policy of a hook specification, or the default policy if none is attached."""
     policy: HookPolicy = spec.__dict__.get("karenina_policy", HookPolicy())
     return policy
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return an error message if a plugin or module was made for another version of the plugin interface, else None."""
+    """Return an error message if a plugin or module was made for another plugin interface version, or None."""
     version = getattr(thing, "karenina_api", API_VERSION)
     differs = f"it was made for version {version} of the plugin interface, but this core has version {API_VERSION}"
     return None if version == API_VERSION else differs

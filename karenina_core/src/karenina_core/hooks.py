@@ -1,4 +1,4 @@
-"""The markers for hook specifications and implementations, and the version of the plugin interface."""
+"""The markers for hook specifications and implementations, and the version number of the plugin interface."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Namespaces: names that a third party owns start with its import package, as in `my_package.words`.
+"""Namespaces: names owned by a third party start with its import package, as in `my_package.words`.
 
 This applies to settings, fields of questions, traits and templates, adapter interfaces, primitives and trait kinds.
-Names of this project's members have no prefix, nor have names that a program registers without an installed plugin.
+Names owned by this project's own packages, or registered by a program without an installed plugin, have no prefix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ facts_of: Final = cache(attrgetter("metadata"))
 
 @cache
 def third_parties() -> frozenset[str]:
-    """Return the import packages of the installed plugins that are not members of this project."""
+    """Return the import packages of installed plugins that are not part of this project."""
     groups = (group for group in installed().groups if group.startswith("karenina."))
     packages = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
     return frozenset(packages - _members())
@@ -36,23 +36,26 @@ def third_parties() -> frozenset[str]:
 
 @cache
 def _members() -> frozenset[str]:
-    """Return the import names of all members of this project, installed or not."""
+    """Return the import names of all packages of this project, installed or not."""
     return frozenset(name.replace("-", "_") for name in read_catalog()["members"])
 
 
 def namespace(module: str) -> str:
-    """Return the prefix of names that a module owns: `my_package.` for a third party, else an empty string."""
+    """Return the prefix of the names owned by a module: `my_package.` for a third party, or an empty string."""
     package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
 
 
 def namespace_of(owner: object) -> str:
-    """Return the prefix of names that a module, class or object owns; see `namespace`."""
+    """Return the prefix of the names owned by a module, class or object; see `namespace`."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside of the namespace of `owner`. `kind` says in the message what is named."""
+    """Raise `ValueError` if `name` is outside the namespace of `owner`.
+
+    `kind` states what is named, for the message.
+    """
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
@@ -73,7 +76,7 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
     """Return `values` with namespace tables flattened: `my_package: {words: 3}` becomes `my_package.words: 3`.
 
-    Names in `known` are not treated as namespaces. Raises `ValueError` for a name that is given in both forms.
+    Names in `known` are not treated as namespaces. Raises `ValueError` for a name given in both forms.
     """
     flat: dict[str, Any] = {}
     for name, value in values.items():
@@ -88,26 +91,29 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key in a file is a field that a plugin owns, or the table of a plugin's namespace."""
+    """Return whether a key in a file is a field owned by a plugin, or the table for a plugin's namespace."""
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 
 def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:
-    """Return the fields of `models` by full name, each with its model. None in `models` is ignored."""
+    """Return the fields of `models` by full name, each with the model that defines it. None in `models` is ignored."""
     return {namespace_of(model) + name: model for model in models if model is not None for name in model.model_fields}
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Return an instance of `model` with the fields that it defines taken from `values`; other values are ignored.
+    """Return an instance of `model`, taking the fields that it defines from `values` and ignoring other values.
 
-    Raises pydantic's `ValidationError`.
+    Raises pydantic's `ValidationError` if the values are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why the field `name` has no owner and how to fix it. `owners` maps fields to the members that own them."""
+    """Return why the field `name` has no owner, and how to fix this.
+
+    `owners` maps fields to the packages that own them.
+    """
     package = name.rpartition(".")[0]
     if name in owners:
         return f"the field's plugin is not installed: {install_command(owners[name])}"

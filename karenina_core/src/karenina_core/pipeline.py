@@ -1,6 +1,6 @@
 """The pipeline, which runs the stages of a plan: first those of an answer, then those of each judge's item.
 
-A stage's own errors end only its item. Errors that concern the whole run, such as a cancellation or Ctrl-C, are raised
+An error of a stage ends only its item. Errors that concern the whole run, such as a cancellation or Ctrl-C, are raised
 again (`is_interrupt`).
 """
 
@@ -41,14 +41,17 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return a function to call with the stage's record when the stage ends, or None.
+        """Return a function to be called with the stage's record when the stage ends, or None.
 
         Called when a stage starts.
         """
 
 
 class Pipeline:
-    """The runner of a plan for concurrent items. Each item may take at most `item_timeout` seconds (None: no limit)."""
+    """Runs a plan for concurrent items.
+
+    Each item may take at most `item_timeout` seconds, or any time if it is None.
+    """
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
@@ -63,9 +66,10 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages and return the state, which all judges share. The caller must pass it to `end`.
+        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state
+        to `end`.
 
-        If this method raises or is cancelled, it ends the state itself.
+        If this method raises an exception or is cancelled, it ends the state itself.
         """
         now = time.monotonic()
         limit = self.item_timeout
@@ -96,7 +100,10 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of the item or answer in reverse order. Errors in them are only logged."""
+        """Call the `at_end` callbacks of the item or answer in reverse order.
+
+        Errors raised by callbacks are only logged.
+        """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
             try:
@@ -111,7 +118,8 @@ class Pipeline:
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
         """Run the stages in order. Their records are added to `state` and returned.
 
-        Processes of agents in workspaces are ended after these stages, so that an answer's tools cannot affect judges.
+        Processes that agents started in workspaces are ended after these stages, so that an answer's tools cannot
+        affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -143,9 +151,10 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return why the stage does not run for this item, or None if it does.
+        """Return why the stage does not run for this item, or None if it does run.
 
-        If `should_run` raises, that is recorded as the item's error. Interrupts are raised (see `is_interrupt`).
+        If `should_run` raises an exception, it is recorded as the item's error. Interrupts are raised (see
+        `is_interrupt`).
         """
         stage = planned.stage
         error = state.first_error()
@@ -170,7 +179,7 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run the stage, and return the error message if it failed, else None.
+        """Run the stage, and return the error message if it failed, or None if it succeeded.
 
         Interrupts are raised (see `is_interrupt`).
         """
@@ -241,7 +250,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed. Values about model calls are left out if it made none."""
+    """Return the record values of a stage that was executed, leaving out values about model calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
@@ -265,7 +274,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:
-    """Return the values that are the same in all records of a stage."""
+    """Return the values that are the same in every record of a stage."""
     return {
         "name": planned.name,
         "slot": planned.slot.config_name if planned.slot is not None else None,
@@ -282,10 +291,10 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     - `ItemInterrupt` and `RunError`;
     - the cancellation of `task`, in which the stage runs;
     - `GeneratorExit` when the event loop is gone and closes the stage's coroutine;
-    - exceptions raised by a signal handler (Ctrl-C, programs that exit on SIGTERM), at any point of the stage.
+    - exceptions raised by a signal handler (Ctrl-C, programs that exit on SIGTERM), at any point in the stage.
 
     Any other exception, of whatever type, is the stage's own error and ends only its item. An exception group is an
-    interrupt if one of its parts is.
+    interrupt if any of its parts is one.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(is_interrupt(exception, task) for exception in error.exceptions)
@@ -299,7 +308,7 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
 
 
 def _is_raised_by_signal_handler(error: BaseException) -> bool:
-    """Return whether a signal handler raised `error`. Python runs handlers in the main thread only."""
+    """Return whether a signal handler raised `error`. Python runs handlers only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return False
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -309,6 +318,6 @@ def _is_raised_by_signal_handler(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    """Return the code of a handler that is a function, a method, or a partial call of one."""
+    """Return the code of a handler that is a function, a method, or a partial call to a function or method."""
     code = getattr(getattr(handler, "func", handler), "__code__", None)
     return code if isinstance(code, CodeType) else None

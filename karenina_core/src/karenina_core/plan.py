@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stage as a node of the graph.
+    """A stage as a node in the graph.
 
-    `rank` is the rank of its slot, or None for a stage without a slot, which is placed by its relations alone. Such a
-    stage gets at least the rank `lowest`: the highest rank of the slots in its `after`, even of empty ones.
+    `rank` is the rank of the stage's slot, or None for a stage without a slot, which is placed by its relations alone.
+    Such a stage gets at least the rank `lowest`: the highest rank of the slots in its `after`, including empty ones.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Node:
 class Edge:
     """A relation between two stages: `first` comes before `second`.
 
-    `why` is the reason, and `artifact` the artifact that the relation concerns, or None.
+    `why` is the reason, and `artifact` is the artifact that the relation concerns, or None.
     """
 
     first: str
@@ -59,11 +59,12 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Return the names in order, and the problems: a cycle, or an answer-scope stage that waits for an item-scope one.
+    """Return the names in order, and any problems: a cycle, or an answer-scope stage that waits for an
+    item-scope stage.
 
-    Among nodes whose predecessors are all placed, those of answer scope come first, then the lowest rank, then the
-    first name. A node without a rank gets the highest rank of the nodes that it waits for, and comes after other nodes
-    of that rank.
+    Among nodes whose predecessors have all been placed, those with answer scope come first, then those with the lowest
+    rank, then the first name. A node without a rank gets the highest rank of the nodes it waits for, and comes after
+    other nodes with that rank.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
@@ -100,14 +101,17 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Return why the nodes of a cycle wait for each other. In `cycle`, each is followed by one that waits for it."""
+    """Return why the nodes in a cycle wait for each other.
+
+    In `cycle`, each node is followed by a node that waits for it.
+    """
     steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"
 
 
 class PlanError(KareninaError):
-    """Raised with all `problems` of a plan; each says what is wrong and which configuration line fixes it."""
+    """Raised with all `problems` of a plan, each stating what is wrong and which configuration line fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("no plan can be made:\n" + "\n".join(f"- {problem}" for problem in problems))
@@ -116,7 +120,7 @@ class PlanError(KareninaError):
 
 @dataclass(frozen=True, slots=True)
 class WaitsFor:
-    """One reason why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
+    """A reason why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
 
     artifact: str | None
     stage: str
@@ -125,7 +129,7 @@ class WaitsFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An installed stage that is not in the plan, and the reason."""
+    """An installed stage that is not in the plan, and the reason why it is left out."""
 
     name: str
     why: str
@@ -133,7 +137,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStage(StageAccess):
-    """A stage of a plan, with what the pipeline needs to run it and to enforce its declarations."""
+    """A stage in a plan, with what the pipeline needs to run it and enforce its declarations."""
 
     stage: Stage
     version: str
@@ -144,7 +148,7 @@ class PlannedStage(StageAccess):
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in the order in which they run, answer-scope ones first, and those that were left out."""
+    """The stages in the order in which they run, answer-scope stages first, and the stages left out."""
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -153,7 +157,7 @@ class Plan:
         return f"<Plan of {len(self.stages)} stages: {', '.join(self.names())}; {len(self.left_out)} left out>"
 
     def _repr_html_(self) -> str | None:
-        """Return the plan as HTML for a notebook, or None to show its text instead."""
+        """Return the plan as HTML for a notebook, or None to show it as text instead."""
         return to_html(self)
 
     def names(self) -> list[str]:
@@ -165,9 +169,9 @@ class Plan:
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-        """Return the folders outside of the benchmark on which the result of `question` depends.
+        """Return the folders outside the benchmark on which the result of `question` depends.
 
-        Raises `RunError` if a stage fails to name its folders, because stored results could not be checked without
+        Raises `RunError` if a stage fails to return its folders, because stored results could not be checked without
         them.
         """
         folders: list[SourceFolder] = []
@@ -188,7 +192,7 @@ class Plan:
         return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as `karenina plan --json` prints it."""
+        """Return the plan in the form printed by `karenina plan --json`."""
         return {
             "stages": [
                 {
@@ -213,12 +217,12 @@ def make_plan(
     conflicts: Iterable[str] = (),
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
-    """Return the plan of `question` under `config`.
+    """Return the plan for `question` under `config`.
 
-    `failures` are the names of plugins that are not used, with the reasons; they are a problem only if a stage of that
-    name is needed. `conflicts` are problems with names that several distributions offer. The order of `offered` has no
-    effect. `known` is a cache shared by questions: plans by the names and distributions of their stages. Raises
-    `PlanError` with all problems.
+    `failures` contains the names of plugins that are not used, with the reasons; a failure is a problem only if a stage
+    with that name is needed. `conflicts` contains problems with names offered by several distributions. The order of
+    `offered` has no effect. `known` is a cache shared by questions, which stores plans by the names and distributions
+    of their stages. Raises `PlanError` listing all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -237,9 +241,10 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan of the selected stages: their order and the reasons for it. Raises `PlanError` for a cycle.
+    """Return the plan for the selected stages: their order and the reasons for it. Raises `PlanError` for a cycle.
 
-    `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
+    `ranks` replaces the ranks of slots, by stage name. Ranks are only used to break ties; tests permute them to prove
+    this.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -254,9 +259,9 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node of a stage; its rank is raised or lowered to fit the slots in the stage's `after` and `before`.
+    """Return the node for a stage, its rank raised or lowered to fit the slots in the stage's `after` and `before`.
 
-    `ranks` replaces the ranks of slots, by stage name; None uses the slots' own.
+    `ranks` replaces the ranks of slots, by stage name; None uses the slots' own ranks.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
@@ -281,7 +286,7 @@ def make_edges(
 
 
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
-    """Yield an edge for each relation that the `after` and `before` of `one` declare."""
+    """Yield an edge for each relation declared in the `after` and `before` of `one`."""
     for other in selected:
         if other is one:
             continue
@@ -293,7 +298,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield the edges to `one` from the producers and revisers of the artifacts that it reads or revises."""
+    """Yield the edges to `one` from the producers and revisers of the artifacts that `one` reads or revises."""
     stage = one.stage
     if stage.optional is ANY:
         for other in selected:
@@ -317,7 +322,7 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` plus edges that chain the revisers of each artifact, in the order given by the existing edges."""
+    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges."""
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
         revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]
@@ -333,7 +338,10 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return the chosen stage as the pipeline needs it. `producers` maps artifacts to the stages that produce them."""
+    """Return the chosen stage in the form needed by the pipeline.
+
+    `producers` maps artifacts to the stages that produce them.
+    """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

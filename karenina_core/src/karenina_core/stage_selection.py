@@ -1,4 +1,4 @@
-"""Selection of the stages of a question's plan by slot rules, and the reasons why others are left out."""
+"""Selection of the stages in a question's plan by slot rules, and the reasons why others are left out."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _RUBRIC: Final[frozenset[EvaluationMode]] = frozenset({"template_and_rubric", "r
 
 @dataclass(frozen=True, slots=True)
 class SlotRule:
-    """The rules of one slot.
+    """The rules for a slot.
 
     - `modes`: the evaluation modes in which the slot exists.
     - `single`: whether it takes exactly one stage; other slots take any number.
-    - `produces`: the artifacts that a stage of the slot must create.
-    - `scores_rubric`: whether every rubric trait of a question needs a stage in the slot that scores it.
+    - `produces`: the artifacts that a stage in the slot must create.
+    - `scores_rubric`: whether each rubric trait of a question needs a stage in the slot to score it.
     """
 
     modes: frozenset[EvaluationMode]
@@ -61,7 +61,7 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 
 @dataclass(frozen=True, slots=True)
 class SelectedStage:
-    """One stage object of the plan, with its distribution."""
+    """A stage object in the plan, with its distribution."""
 
     stage: Stage
     distribution: str
@@ -71,9 +71,10 @@ class SelectedStage:
 
 @dataclass(slots=True)
 class StageSelection:
-    """The selected stages, those left out with the reasons, the problems, and the slots that stay empty.
+    """The selected stages, the stages left out with the reasons, the problems, and the slots that stay empty.
 
-    `candidates` are all stages that plugins offer, and `failures` the plugins that are not used, as passed to `select`.
+    `candidates` contains all stages offered by plugins, and `failures` the plugins that are not used, as passed to
+    `select`.
     """
 
     config: VerificationConfig
@@ -86,7 +87,7 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages that the configuration names for a slot; `here` contains the stages offered for it."""
+        """Select the stages named in the configuration for a slot; `here` contains the stages offered for the slot."""
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
             self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
@@ -103,10 +104,11 @@ class StageSelection:
         self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback.
+        """Select the stage for a single-stage slot: the included stage with the highest precedence, or
+        otherwise a fallback.
 
-        If there is no such stage, or several have the same precedence, the slot stays empty, which is a problem of the
-        plan.
+        If there is no such stage, or several have the same precedence, the slot stays empty, which is a problem with
+        the plan.
         """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
@@ -168,7 +170,7 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether the stage belongs to the plan. An exception from `included` becomes a problem of the plan.
+        """Return whether the stage belongs to the plan. An exception from `included` becomes a problem with the plan.
 
         A stage that does not define `included` is included, except in a single-stage slot, where installing a plugin
         must not change anything by itself.
@@ -190,7 +192,9 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Check that each artifact has one producer and one type, and that stages produce what their slots require."""
+        """Check that each artifact has one producer and one type, and that each stage produces what its slot
+        requires.
+        """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
         for selected in self.stages:
@@ -220,10 +224,10 @@ class StageSelection:
                 self.problems.append(f"the artifact {name!r} has several types: {views}; block one of these plugins")
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require artifacts which no selected stage produces, or report them as problems.
+        """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
 
         A stage is left out if the producer of its artifact is installed but left out. It is a problem if no installed
-        stage produces the artifact, if the configuration names the stage, or if its slot must have one.
+        stage produces the artifact, if the configuration names the stage, or if its slot must have a stage.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -257,11 +261,11 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts that they need.
+    """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts they need.
 
     `failures` maps names of plugins to the reasons why they are not used; a reason is a problem only if the plugin's
-    stage is needed. `conflicts` are problems with names that several distributions offer, because it is unknown which
-    distribution the user meant.
+    stage is needed. `conflicts` contains problems with names offered by several distributions, because it is not known
+    which distribution the user meant.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -311,7 +315,7 @@ def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedS
 
 
 def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
-    """Return why there is no stage `name`, and how to fix it."""
+    """Return why there is no stage called `name`, and how to fix this."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
     if (owner := read_catalog()["stages"].get(name)) is not None:
@@ -320,23 +324,23 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
 
 
 def _fills(name: str, slot: Slot) -> bool:
-    """Return whether `name` is a stage of this project, installed or not, for `slot`."""
+    """Return whether `name` is a stage for `slot` from this project, installed or not."""
     return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
 def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
-    """Return the commands that install stages for `slot`, except from distributions that are `present`."""
+    """Return the commands that install stages for `slot`, leaving out distributions that are `present`."""
     owners = sorted({owner for name, owner in read_catalog()["stages"].items() if _fills(name, slot)} - set(present))
     return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
 
 def _why_not(answer: object) -> str:
-    """Return the reason in `answer`, a stage's `Skip` or False, or a general sentence if it contains none."""
+    """Return the reason in `answer` (a stage's `Skip` or False), or a general sentence if it contains no reason."""
     return getattr(answer, "why", None) or "it is not included for this configuration and question"
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
-    """Return why no selected stage produces an artifact, and how to fix it."""
+    """Return why no selected stage produces an artifact, and how to fix this."""
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan: choose it under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)

@@ -1,1 +1,1 @@
-"""Artifacts that stages exchange, their keys, and the thirteen slots."""
+"""Artifacts exchanged by stages, their keys, and the thirteen slots."""

@@ -1,6 +1,6 @@
 """Artifacts, the typed values that stages pass to each other, and the thirteen slots for stages.
 
-The rules of the slots are in `stage_selection`. This module imports nothing, so that listing plugins stays fast.
+The rules for slots are in `stage_selection`. This module does not import anything, so that listing plugins stays fast.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_
 
 
 class ArtifactKey(Generic[T]):
-    """The name and type of one artifact.
+    """The name and type of an artifact.
 
-    Keys are equal if their names are equal; planning fails if stages declare one name with different types. `type` is
-    checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field of
-    the result: setting the artifact fills `result.<section>.<field>`.
+    Keys are equal if their names are equal; planning fails if stages declare the same name with different types. `type`
+    is checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field
+    of the result: setting the artifact fills `result.<section>.<field>`.
 
-    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` says how
-    to get a valid value; it is appended to the error for a value of the wrong type. Raises `ValueError` if the name is
+    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` states how to get a
+    valid value, and is appended to the error raised for a value of the wrong type. Raises `ValueError` if the name is
     empty or has surrounding spaces.
     """
 
@@ -38,7 +38,10 @@ class ArtifactKey(Generic[T]):
         self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
-        """Return whether `value` is None or of the key's type. A bool is not an int; an int is also a float."""
+        """Return whether `value` is None or of the key's type.
+
+        A bool does not count as an int, but an int counts as a float.
+        """
         if value is None or self.type is object:
             return True
         if isinstance(value, bool) and self.type is not bool:
@@ -76,7 +79,10 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
 
 class Slot(Enum):
-    """The slots of the pipeline, in their usual order. The value is the rank, which only breaks ties in a plan."""
+    """The slots of the pipeline, in their usual order.
+
+    A slot's value is its rank, used only to break ties in a plan.
+    """
 
     VALIDATE_TEMPLATE = 1
     GENERATE_ANSWER = 2

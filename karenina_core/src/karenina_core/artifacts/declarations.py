@@ -24,12 +24,12 @@ _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
-    """Return a function that checks whether a value is a set, possibly empty, of instances of these types."""
+    """Return a function that checks whether a value is a (possibly empty) set of instances of these types."""
     return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
 def _is_model(value: Any) -> bool:
-    """Return whether `value` is a class with `model_fields`, as pydantic models are."""
+    """Return whether `value` is a class with `model_fields`, as pydantic models have."""
     return isinstance(value, type) and hasattr(value, "model_fields")
 
 
@@ -68,8 +68,8 @@ If the example is None, the message shows the given value as a set.
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if `stage` is not a stage class with a name or declares a slot other than the hook's, and
-    `ValueError` if one of its settings models is outside of the plugin's namespace.
+    Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a slot other than the hook's.
+    Raises `ValueError` if one of its settings models is outside the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
@@ -86,7 +86,7 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
 
 
 def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
-    """Return the interface name of an adapter. Raises `ValueError` if it is outside of the plugin's namespace."""
+    """Return the interface name of an adapter. Raises `ValueError` if the name is outside the plugin's namespace."""
     interface = str(spec.interface)
     check_name("interface", interface, plugin)
     return interface
@@ -95,9 +95,9 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
 def why_refused(stage: Any) -> str | None:
     """Return what is wrong with a stage class's declarations, with the lines that fix it, or None if they are valid.
 
-    Reports values of the wrong type, and methods that are missing or cannot be called. Also reports attributes whose
-    names are one edit away from a declaration and whose values are sets, keys, slots or settings models, because such
-    attributes would have no effect.
+    This includes values of the wrong type, and methods that are missing or cannot be called. It also includes
+    attributes whose names are one edit away from a declaration and whose values are sets, keys, slots or settings
+    models, because such attributes would have no effect.
     """
     problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
     where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) has invalid declarations"
@@ -105,7 +105,7 @@ def why_refused(stage: Any) -> str | None:
 
 
 def _wrong_values(stage: type[Any]) -> Iterator[str]:
-    """Yield a message for each declaration that has no value or one of the wrong type, with the line to write."""
+    """Yield a message for each declaration that has no value or a value of the wrong type, with the line to write."""
     for name, (accepts, expected, example) in _RULES.items():
         value = getattr(stage, name, None)
         if not accepts(value):
@@ -161,7 +161,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
-    """Return whether the stage must define the method: it is abstract, and the inherited `execute` calls it."""
+    """Return whether the method is missing: it is abstract, and the stage inherits the `execute` that calls it."""
     owner = next(base for base in stage.__mro__ if name in vars(base))
     if not getattr(vars(owner)[name], "__isabstractmethod__", False):
         return False
@@ -169,7 +169,7 @@ def _is_missing(stage: type[Any], name: str) -> bool:
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the stage's public attributes and, in a second dictionary, those of the core's base classes."""
+    """Return the stage's public attributes and, in a second dictionary, the attributes of the core's base classes."""
     own, inherited = dict[str, Any](), dict[str, Any]()
     for base in stage.__mro__[-2::-1]:
         attributes = inherited if base.__module__ == _BASES else own
@@ -178,17 +178,18 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the first of the `known` names that is exactly one edit away from `name`, or None if there is none."""
+    """Return the first `known` name that is exactly one edit away from `name`, or None if there is none."""
     return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 
 def _items(value: object) -> Iterable[object]:
-    """Return `value` if it is a set, list, tuple or dictionary, else a list that contains only `value`."""
+    """Return `value` if it is a set, list, tuple or dictionary, or otherwise a list containing only `value`."""
     return value if isinstance(value, Set | list | tuple | dict) else [value]
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as source text: constants of the stage's module by name, other values cut to 200 characters.
+    """Return a value as source text, with constants of the stage's module shown by name and other values cut to
+    200 characters.
 
     With `slots`, the names of slots are written as members of `Slot`.
     """

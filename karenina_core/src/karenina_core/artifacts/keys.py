@@ -1,4 +1,4 @@
-"""`ArtifactKeys`: the keys of the artifacts that the shipped stages exchange.
+"""`ArtifactKeys`: the keys of the artifacts exchanged by the shipped stages.
 
 A key with a section is also a field of the result: setting the artifact sets the field.
 """
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template that a judge has filled, as returned by `BoundTemplate.bind`."""
+    """A template filled in by a judge, as returned by `BoundTemplate.bind`."""
 
     def verify(self) -> object:
-        """Return True if the answer is correct and False if it is wrong; any other value means undecided."""
+        """Return True if the answer is correct, False if it is wrong, or any other value if this is undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, keyed by field name. None means that it is undecided."""
+        """Return whether each verified field is correct, keyed by field name.
+
+        None means that the field is undecided.
+        """
 
 
 @runtime_checkable
@@ -40,29 +43,29 @@ class BoundTemplate(Protocol):
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
-        """The fields that a judge fills."""
+        """The fields that a judge fills in."""
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the fields' options that plugins own (`Stage.field_settings`), by field and full name."""
+        """Return the field options owned by plugins (`Stage.field_settings`), by field and full name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the template filled with a judge's `values`.
+        """Return the template filled in with a judge's `values`.
 
-        Raises pydantic's `ValidationError` if they are invalid.
+        Raises pydantic's `ValidationError` if the values are invalid.
         """
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the values that a judge fills in."""
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truth of each field as a JSON value, by field name."""
+        """Return the ground truth for each field as a JSON value, keyed by field name."""
 
     def extracted(self, answer: Any) -> dict[str, Any]:
-        """Return the value that a judge extracted for each field as a JSON value, by field name."""
+        """Return the value that a judge extracted for each field as a JSON value, keyed by field name."""
 
 
 class ArtifactKeys:
-    """The standard keys. The value None means that the stage ran and had no value to set."""
+    """The standard keys. A value of None means that the stage ran but had no value to set."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
@@ -158,5 +161,5 @@ class ArtifactKeys:
 
 
 def standard_keys() -> dict[str, ArtifactKey[Any]]:
-    """Return all standard keys by artifact name."""
+    """Return all standard keys, keyed by artifact name."""
     return {key.name: key for key in vars(ArtifactKeys).values() if isinstance(key, ArtifactKey)}

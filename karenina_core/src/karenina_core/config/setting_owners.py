@@ -1,7 +1,7 @@
 """All settings with their names, owners and declarations.
 
-The core owns the settings that several distributions read (`CoreSettings`). This module also parses values from the
-text of environment variables and command-line options.
+The core owns the settings read by several distributions (`CoreSettings`). This module also parses values from the text
+of environment variables and command-line options.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PluginSelection(StrictSettings):
 
 
 class CoreSettings(BaseModel):
-    """The settings that the core owns, because several distributions read them."""
+    """The settings owned by the core because they are read by several distributions."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
@@ -104,7 +104,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
-        """Return the slots with each stage name that is given alone wrapped in a tuple.
+        """Return the slots, wrapping any stage name that is given alone in a tuple.
 
         A value that is not a mapping is returned unchanged, for pydantic to reject.
         """
@@ -115,7 +115,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Return `value`. Raises `ValueError`, with the nearest slot name, if one of its keys names no slot."""
+        """Return `value`. Raises `ValueError`, suggesting the nearest slot name, if a key does not name a slot."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
@@ -124,7 +124,7 @@ class CoreSettings(BaseModel):
     @field_validator("answering_models", "parsing_models")
     @classmethod
     def _ids_differ(cls, value: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
-        """Return `value`. Raises `ValueError` if two of its models have the same id."""
+        """Return `value`. Raises `ValueError` if two models have the same id."""
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
@@ -139,7 +139,7 @@ _json: Final = TypeAdapter(Any).validate_json
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting, as `karenina config` prints it."""
+    """A setting, as printed by `karenina config`."""
 
     name: str
     owner: str
@@ -153,23 +153,22 @@ class Setting:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables for the setting; the first one that is set is used."""
+        """The environment variables for the setting, of which the first that is set is used."""
         own = declared(self.info, "env")
         usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting; true unless its settings model declares otherwise.
+        """Whether results depend on the setting, which is true unless its settings model declares otherwise.
 
-        Limits, timeouts and the like are declared with
-        `Field(..., json_schema_extra={"changes_results": False})`.
+        Limits, timeouts and the like are declared with `Field(..., json_schema_extra={"changes_results": False})`.
         """
         return declared(self.info, "changes_results") is not False
 
     @property
     def allowed_in_files(self) -> AllowedInFiles:
-        """The values that a benchmark may set without the user's trust; `never` if the settings model has no mark."""
+        """The values that a benchmark may set without the user's trust, or `never` if the setting has no mark."""
         return mark_of(self.model, self.field) or "never"
 
     @property
@@ -183,20 +182,20 @@ class Setting:
 
     @property
     def default(self) -> Any:
-        """The value that is used if none is set."""
+        """The value used if none is set."""
         return self.info.get_default(call_default_factory=True)
 
     @property
     def meaning(self) -> str:
-        """The description in one sentence; empty if there is none."""
+        """The description in one sentence, or an empty string if there is none."""
         return self.info.description or ""
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and of the active plugins, keyed by name.
+    """Return all settings of the core and the active plugins, keyed by name.
 
     Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
-    models own the same name, or a program's own model uses the name of a member's setting.
+    models own the same name, or if a program's own model uses the name of a setting belonging to this project.
     """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -224,7 +223,7 @@ def all_settings() -> dict[str, Setting]:
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings keyed by full name. Third-party settings may also be in a table named after their package.
 
-    Raises `ConfigError` for a name that is given in both forms.
+    Raises `ConfigError` for a name given in both forms.
     """
     try:
         return flatten(values, {*CoreSettings.model_fields, *read_catalog()["settings"]})
@@ -233,7 +232,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with alternative names replaced by the settings models' `translate` methods, if any."""
+    """Return the settings with alternative names replaced by the `translate` methods of the settings models, if any."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -248,10 +247,10 @@ def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
 
 
 def prompt_tasks() -> frozenset[str]:
-    """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
+    """Return the valid keys of `prompt_config`: the names of prompt tasks and their families.
 
-    The keys include the tasks of members of this project that are not installed, because instructions for a missing
-    stage are as harmless as those for a stage that is switched off.
+    This includes the tasks of this project's packages that are not installed, because instructions for a missing stage
+    are as harmless as those for a stage that is switched off.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -259,7 +258,10 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return a suffix for errors about unknown names: the plugins that failed to load and why; empty if none did."""
+    """Return a suffix for errors about unknown names, or an empty string if no plugin failed to load.
+
+    The suffix states which plugins failed to load and why.
+    """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
     return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(bad))}" if bad else ""
@@ -269,7 +271,7 @@ def read_environment() -> Iterator[tuple[str, Any]]:
     """Yield the names and values of settings from environment variables.
 
     A value that is not valid JSON is used as a string: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3`
-    both work. `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown variable `KARENINA_...` is yielded under
+    both work. `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown `KARENINA_...` variable is yielded under
     its own name, so that the configuration reports it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
@@ -283,9 +285,9 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`: `text` itself if the setting takes strings, else the result of `read`.
+    """Return the value of `name=text`: `text` itself if the setting takes strings, or otherwise the result of `read`.
 
-    `read` parses JSON by default, and is also used for unknown names. If it raises `ValueError`, `text` itself is
+    By default, `read` parses JSON; it is also used for unknown names. If `read` raises `ValueError`, `text` itself is
     returned.
     """
     setting = all_settings().get(name)
@@ -293,9 +295,9 @@ def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
 
 
 def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Return `text` if the annotation allows strings, paths or literals, else the result of `read`.
+    """Return `text` if the annotation allows strings, paths or literals, or otherwise the result of `read`.
 
-    Return `text` unchanged if `read` raises `ValueError`.
+    Returns `text` unchanged if `read` raises `ValueError`.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

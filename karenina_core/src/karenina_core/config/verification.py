@@ -1,4 +1,4 @@
-"""`VerificationConfig`, the configuration of a run, and the plugins, adapters and prompt additions of the run."""
+"""`VerificationConfig`, the configuration of a run, and the run's plugins, adapters and prompt additions."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ _PLAIN = {
 class VerificationConfig(BaseModel):
     """The configuration of a run.
 
-    Takes every name that `karenina config` prints as a keyword argument:
-    `VerificationConfig(answering_models=[...], abstention_enabled=True)`. Names that are not given are taken from the
-    environment. Raises `ConfigError` with all problems: unknown names (with the closest match, or the plugin that
-    provides the name), and invalid values.
+    Takes every name printed by `karenina config` as a keyword argument: `VerificationConfig(answering_models=[...],
+    abstention_enabled=True)`. Names that are not given are taken from the environment. Raises `ConfigError` listing all
+    problems: unknown names (with the closest match, or the plugin that provides the name) and invalid values.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -64,9 +63,9 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings, defaults included, keyed by full name.
+        """Return the values of all settings, including defaults, keyed by full name.
 
-        Raises `ConfigError` with every problem, not only the first.
+        Raises `ConfigError` listing every problem, not only the first.
         """
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
@@ -92,7 +91,7 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return a settings model filled with the values of this configuration."""
+        """Return a settings model filled in with the values in this configuration."""
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
@@ -101,42 +100,42 @@ class VerificationConfig(BaseModel):
 
     @property
     def core(self) -> CoreSettings:
-        """The core's own settings, typed."""
+        """The core's own settings, as a typed object."""
         return self.section(CoreSettings)
 
     def has(self, name: str) -> bool:
-        """Return whether the setting exists, which means that its owner is installed."""
+        """Return whether the setting exists, meaning that its owner is installed."""
         return name in self._values
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting. Raises `ConfigError` for an unknown name or an owner that is not installed."""
+        """Return the value of a setting. Raises `ConfigError` if the name is unknown or its owner is not installed."""
         if self.has(name):
             return self._values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
-        """Return the values that were set by arguments or the environment, without defaults."""
+        """Return the values set by arguments or the environment, without defaults."""
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with other values, validated like a new configuration. Defaults are computed again."""
+        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again."""
         changes = flatten_settings(changes)
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
 
     @property
     def benchmark_names(self) -> frozenset[str]:
-        """The names whose values come from a benchmark file, possibly someone else's, and not from the user."""
+        """The names whose values come from a benchmark file, possibly someone else's, rather than from the user."""
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark these names as set by a benchmark file, and return this same configuration, not a copy."""
+        """Mark these names as set by a benchmark file, and return this configuration itself, not a copy."""
         self._from_benchmark = frozenset(names)
         return self
 
     @property
     def _values(self) -> dict[str, Any]:
-        """The values of all settings by full name."""
+        """The values of all settings, keyed by full name."""
         return self.__pydantic_extra__ or {}
 
     if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class VerificationConfig(BaseModel):
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix it."""
+    """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix this."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
@@ -172,7 +171,7 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Return a pydantic error as one line: the setting, its owner unless it is the core, the reason and the value.
+    """Return a pydantic error as one line: the setting, its owner (unless it is the core), the reason and the value.
 
     The value is left out if it may contain a secret.
     """
@@ -186,7 +185,7 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 def _show_value(problem: Any, owner: Setting | None) -> str:
     """Return `, not VALUE` if the value cannot be a secret: a number, or a string for a setting with fixed choices.
 
-    Strings are cut to 60 characters. Return an empty string for any other value.
+    Strings are cut to 60 characters. Returns an empty string for any other value.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
@@ -208,7 +207,7 @@ def _is_plain(annotation: Any) -> bool:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins that the configuration selects, or the active plugins if it selects none."""
+    """Return the plugins selected by the configuration, or the active plugins if it selects none."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()
@@ -223,7 +222,7 @@ def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter with that interface name.
+    """Return the adapter with this interface name.
 
     Raises `PluginError` if the adapter is not installed (naming the distribution to install, or the nearest name), if
     it failed to load, or if two distributions offer it.

@@ -10,14 +10,14 @@ OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_jud
 
 
 class Outcome(StrEnum):
-    """The outcome of an item. Every item has exactly one, which `karenina_core.stages.finalize.outcome` determines."""
+    """The outcome of an item. Every item has exactly one, determined by `karenina_core.stages.finalize.outcome`."""
 
     _value_: str
     group: OutcomeGroup
     """The group by which reports and statistics count, color and sort items with this outcome."""
 
     def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
-        """Return a member with this value and group. `Outcome(value)` looks members up by value alone."""
+        """Return a member with this value and group. `Outcome(value)` looks up members by value alone."""
         outcome = str.__new__(cls, value)
         outcome._value_, outcome.group = value, group
         return outcome
@@ -55,12 +55,12 @@ class Outcome(StrEnum):
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged. Items with errors and undecided items were not."""
+        """Whether the item was judged, which is not the case for items with errors or undecided items."""
         return self.group not in ("not_judged", "undecided")
 
     @property
     def has_verdict(self) -> bool:
-        """Whether the item counts in a pass rate: it was judged, and not only scored."""
+        """Whether the item counts towards a pass rate, meaning that it was judged and not only scored."""
         return self.judged and self.group != "scored"
 
     @property
@@ -70,5 +70,5 @@ class Outcome(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """Whether a test of the item passes: it is correct, or has no verdict to fail."""
+        """Whether a test of the item passes, meaning that the item is correct or has no verdict that could fail."""
         return self.group in ("right", "scored")

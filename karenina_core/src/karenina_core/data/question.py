@@ -22,12 +22,12 @@ from karenina_core.text import compose
 
 
 def question_id(text: str) -> str:
-    """Return the default id of a question: a URN that depends only on its text, in NFC."""
+    """Return a question's default id: a URN that depends only on its text, normalized to NFC."""
     return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
 
 
 class FewShotExample(BaseModel, defer_build=True):
-    """Another question with its answer, shown to an answering model before this one."""
+    """Another question and its answer, shown to an answering model before this question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,13 +36,13 @@ class FewShotExample(BaseModel, defer_build=True):
 
 
 class Question(BaseModel, defer_build=True):
-    """One question of a benchmark. Immutable: use `changed` to get a changed copy and `Benchmark.replace` to store it.
+    """A question in a benchmark. Immutable: use `changed` to get a changed copy and `Benchmark.replace` to store it.
 
     `answer_template` is source text or a class. A class is the caller's own code: it is trusted, available as
-    `answer_class`, and written to files as its source. Source text is loaded when the template is needed
-    (`template_of`). A blank template and an empty rubric become None. `id` defaults to a URN derived from the text, so
-    that equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for
-    fields of the wrong type.
+    `answer_class`, and written to files as source text. Source text is loaded when the template is needed
+    (`template_of`). A blank template or an empty rubric becomes None. `id` defaults to a URN derived from the text, so
+    that equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) if the text is empty or a
+    field has the wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -94,7 +94,7 @@ class Question(BaseModel, defer_build=True):
     @field_validator("question", "id")
     @classmethod
     def _visible(cls, text: str) -> str:
-        """Return `text`. Raises `ValueError` if it consists only of whitespace; an empty string passes."""
+        """Return `text`. Raises `ValueError` if it consists only of whitespace; an empty string is accepted."""
         if text and not text.strip():
             raise ValueError("the text must contain a visible character")
         return text
@@ -113,25 +113,25 @@ class Question(BaseModel, defer_build=True):
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template, if it was given as a class, or None if it is source text or missing."""
+        """The template if it was given as a class, or None if it is source text or missing."""
         return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property
     def has_template(self) -> bool:
-        """Whether there is an answer template, as a class or as source. Does not load it."""
+        """Whether there is an answer template, as a class or as source text. Does not load the template."""
         return self.answer_class is not None or self.answer_template is not None
 
     @property
     def attachment(self) -> object:
-        """The value that `attach` stored last, or None."""
+        """The value last stored by `attach`, or None."""
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
-        """Store a value derived from the question, such as its loaded template. Comparisons ignore the value."""
+        """Store a value derived from the question, such as its loaded template. The value is ignored in comparisons."""
         self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
-        """Return the names of the static traits, then of the dynamic ones."""
+        """Return the names of the static traits, followed by those of the dynamic traits."""
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:

@@ -24,7 +24,10 @@ SCHEMA_VERSION: Final = 1
 
 
 class ItemId(NamedTuple):
-    """The key of an item in its run: the ids of question, answering model and judge, and the replicate. See `of`."""
+    """The key of an item in its run: the ids of its question, answering model and judge, and its replicate.
+
+    See `of`.
+    """
 
     question: str
     answering: str
@@ -33,12 +36,15 @@ class ItemId(NamedTuple):
 
     @classmethod
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
-        """Return the key of an item. A missing judge is replaced by the answering model, a missing replicate by 1."""
+        """Return the key of an item.
+
+        A missing judge is replaced by the answering model, and a missing replicate by 1.
+        """
         return cls(question, answering, judge or answering, replicate or 1)
 
 
 class VerificationResult(Section):
-    """The result of one item. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
+    """The result of an item. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
 
     The template section always exists, because it contains the raw response. Any other section is None if nothing in it
     was configured or ran.
@@ -75,7 +81,7 @@ class VerificationResult(Section):
 
     @property
     def item(self) -> ItemId:
-        """The item's key in its run: the ids of question, answering model and judge, and the replicate."""
+        """The item's key in its run: the ids of its question, answering model and judge, and its replicate."""
         meta = self.metadata
         return ItemId.of(meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate)
 
@@ -84,7 +90,7 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, with the notes of stages from the result field `why`."""
+        """Return the reason for the outcome in one sentence, including notes from stages in the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -121,7 +127,7 @@ class VerificationResult(Section):
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: each error with its traits, and the rubric stages that were skipped."""
+        """Return why traits have no score: each error with the traits affected, and the skipped rubric stages."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

@@ -16,13 +16,13 @@ _COUNTED: Final = tuple(field.name for field in fields(Usage))
 
 
 class Section(BaseModel):
-    """The base of all parts of a result."""
+    """The base class for all parts of a result."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True)
 
 
 class ModelIdentity(Section):
-    """A model in a result: its interface, the provider's name for it, and (as `tools`) the names of its MCP servers."""
+    """A model in a result: its interface, the provider's name for it, and the names of its MCP servers (`tools`)."""
 
     interface: str
     model_name: str
@@ -37,8 +37,8 @@ class ModelIdentity(Section):
 class KeptFile(Section):
     """A file that a stage or an adapter keeps with an item (`karenina_toolkit.kept_files`).
 
-    Its content is in the folder of the run's files, under its SHA-256. If `sha256` is None, the file was left out, and
-    `left_out` is the reason.
+    Its contents are in the folder for the run's files, under their SHA-256 digest. If `sha256` is None, the file was
+    left out, for the reason stated in `left_out`.
     """
 
     name: str
@@ -49,7 +49,7 @@ class KeptFile(Section):
 
 
 class VerificationResultMetadata(Section):
-    """The question, models, run and time of an item, and whether it ended without errors."""
+    """The question, models, run and time of an item, and whether the item ended without errors."""
 
     question_id: str
     template_id: str
@@ -83,7 +83,7 @@ class VerificationResultMetadata(Section):
 
 
 class VerificationResultTemplate(Section):
-    """The answer, the values that the judge extracted from it, and how they compare with the truth."""
+    """The answer, the values that the judge extracted from it, and how these compare with the ground truth."""
 
     raw_llm_response: str = ""
     trace_messages: list[dict[str, Any]] = []
@@ -126,7 +126,7 @@ class VerificationResultTemplate(Section):
     @field_validator("usage_metadata")
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
-        """Return `parts`. Raises `ValueError` if a token count or number of calls is not a whole number."""
+        """Return `parts`. Raises `ValueError` if a token count or call count is not a whole number."""
         for part in (parts or {}).values():
             for name in _COUNTED:
                 if not isinstance(part.get(name, 0), int):
@@ -161,7 +161,7 @@ class VerificationResultRubric(Section):
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
-        """Return the scores of all kinds by trait name."""
+        """Return the scores of all kinds, keyed by trait name."""
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
@@ -172,7 +172,7 @@ class VerificationResultRubric(Section):
         return None
 
     def _by_kind(self) -> dict[str, dict[str, Any]]:
-        """Return the scores keyed by kind, then by trait name.
+        """Return the scores, keyed by kind and then by trait name.
 
         The core's kinds come first, and are empty if they have no scores.
         """
@@ -180,15 +180,15 @@ class VerificationResultRubric(Section):
         return {**own, **(self.other_trait_scores or {})}
 
     def labels(self) -> dict[str, str]:
-        """Return the class names of literal traits of all kinds, by trait name."""
+        """Return the class names of literal traits of all kinds, keyed by trait name."""
         return (self.llm_trait_labels or {}) | (self.callable_trait_labels or {}) | (self.agentic_trait_labels or {})
 
     def reasons(self) -> dict[str, str]:
-        """Return the judges' reasons for their scores, by trait name."""
+        """Return the judges' reasons for their scores, keyed by trait name."""
         return (self.llm_trait_reasoning or {}) | (self.agentic_trait_reasoning or {})
 
     def get_llm_trait_labels(self) -> dict[str, str]:
-        """Return the class names of literal LLM traits, by trait name."""
+        """Return the class names of literal LLM traits, keyed by trait name."""
         return self.llm_trait_labels or {}
 
 
@@ -202,7 +202,7 @@ TRAIT_SCORES: Final = (
 
 
 class VerificationResultDeepJudgment(Section):
-    """The evidence for each extracted value: excerpts of the answer, and the judge's reasons."""
+    """The evidence for each extracted value: excerpts from the answer, and the judge's reasons."""
 
     deep_judgment_enabled: bool = False
     deep_judgment_performed: bool = False
@@ -217,7 +217,7 @@ class VerificationResultDeepJudgment(Section):
 
 
 class VerificationResultDeepJudgmentRubric(Section):
-    """The evidence for the score of each trait."""
+    """The evidence for each trait's score."""
 
     deep_judgment_rubric_performed: bool = False
     extracted_rubric_excerpts: dict[str, list[dict[str, Any]]] | None = None
@@ -233,7 +233,7 @@ class VerificationResultDeepJudgmentRubric(Section):
 
 
 class VetoRecord(Section):
-    """A veto: the stage, its reason, and the outcome that it sets."""
+    """A veto: the stage, its reason, and the outcome it sets."""
 
     stage: str
     reason: str
@@ -284,7 +284,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the section of each result field that stages set by name, because no artifact sets it."""
+    """Return the section for each result field that stages set by name because no artifact sets it."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}

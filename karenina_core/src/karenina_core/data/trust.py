@@ -1,4 +1,4 @@
-"""`Trust`: the sources and values that a user trusts, identified by their content."""
+"""`Trust`: the sources and values that a user trusts, identified by their contents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Self
 
 
 def digest_of(source: str) -> str:
-    """Return the SHA-256 of `source` in hexadecimal, which identifies a trusted source."""
+    """Return the SHA-256 digest of `source` in hexadecimal, which identifies a trusted source."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256, in hexadecimal, of a file's resolved path and the names and values that it sets.
+    """Return the SHA-256 digest, in hexadecimal, of a file's resolved path and the names and values it sets.
 
-    The order of the values has no effect. The digest changes with any value, name or folder.
+    The order of the values has no effect. The digest changes if any value, name or folder changes.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
@@ -26,9 +26,10 @@ def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The source code and values that a user trusts: those whose digest is in `digests`, or, with `everything`, all.
+    """The source code and values that a user trusts: those whose digests are in `digests` or, with
+    `everything`, all of them.
 
-    Trusted sources may be executed, and trusted values of a benchmark take effect. The default trusts nothing.
+    Trusted sources may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.
     """
 
     digests: frozenset[str] = frozenset()
@@ -36,11 +37,11 @@ class Trust:
 
     @classmethod
     def all(cls) -> Self:
-        """Return trust in everything, for files that are the caller's own."""
+        """Return trust in everything, for files that belong to the caller."""
         return cls(everything=True)
 
     def covers_values(self, file: Path, values: Iterable[tuple[str, str]]) -> bool:
-        """Return whether exactly these restricted values of this file are trusted."""
+        """Return whether exactly these restricted values in this file are trusted."""
         return self.everything or (bool(self.digests) and digest_of_values(file, values) in self.digests)
 
     def covers(self, source: str) -> bool:

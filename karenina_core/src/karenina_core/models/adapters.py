@@ -1,4 +1,4 @@
-"""The declarations of adapters."""
+"""The declarations made by adapters."""
 
 from __future__ import annotations
 
@@ -24,42 +24,43 @@ class AgentTier(StrEnum):
 
 
 class AdapterConfigError(ValueError):
-    """Raised when a model's configuration does not work with its adapter. The message says how to fix it."""
+    """Raised when a model's configuration does not work with its adapter. The message states how to fix this."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterSpec:
-    """One adapter: its interface name, its capabilities, and the factories of its ports.
+    """An adapter: its interface name, its capabilities, and the factories for its ports.
 
-    A factory (`llm`, `parser`, `agent`) creates the port of a model; the run calls it once for each model, uses the
-    port for all calls, and closes it. Import SDKs inside the factories, so that listing adapters stays fast. A factory
-    that is None means that the adapter does not have the port.
+    A factory (`llm`, `parser`, `agent`) creates a port for a model. The run calls it once for each model, uses the port
+    for all calls, and then closes it. Import SDKs inside the factories, so that listing adapters stays fast. If a
+    factory is None, the adapter does not have that port.
 
     - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
-      It is called before a run and makes no request.
-    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions of the run (`asked`)
+      It is called before a run and makes no requests.
+    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in the run (`asked`)
       that have no recording, and about recordings whose question is neither in the run nor among the questions that the
       run leaves out (`others`).
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
-    - `needs_agent(model)` returns a function of a `CallInfo`, which returns whether this answer must come through the
-      agent port although the model has no tools, as with a recorded conversation. A run calls it once for each model.
-    - `recorded`: whether the answers are recordings. No tools are started for them, and their traces are trusted.
+    - `needs_agent(model)` returns a function that takes a `CallInfo` and returns whether this answer must come through
+      the agent port although the model has no tools, as with a recorded conversation. A run calls it once for each
+      model.
+    - `recorded`: whether the answers are recordings. No tools are started for recordings, and their traces are trusted.
     - `free`: whether calls cost nothing because the model runs locally. Recordings are always free.
     - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
-      provider's name. By default it is taken from the model's configuration.
+      provider's name. By default, this is taken from the model's configuration.
     - `starts_tools`: whether the adapter itself starts the model's MCP servers, so that the run does not.
-    - `by_item`: whether replies depend on the `CallInfo` and not only on the messages, so that items never share
-      replies. Always true for recordings.
-    - `extra`: the pydantic model that validates `ModelConfig.extra`; None means that the adapter has no settings.
+    - `by_item`: whether replies depend on the `CallInfo` as well as the messages, so that items never share replies.
+      Always true for recordings.
+    - `extra`: the pydantic model that validates `ModelConfig.extra`, or None if the adapter has no settings.
     - `allowed_in_files`: whether a benchmark, possibly someone else's, may choose this adapter without the user's
-      trust. True only if it starts no program and sends requests only where the user's environment points to.
-      `restricts(model)` returns further fields of a model that need trust, such as a `model_name` that is a path. The
-      fields of `extra` have marks of their own (`karenina_core.models.settings_models`).
+      trust. Set this to True only if the adapter starts no programs and sends requests only where the user's
+      environment points. `restricts(model)` returns further model fields that need trust, such as a `model_name` that
+      is a path. The fields of `extra` have their own marks (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
-    - `concurrency(model)` returns the maximum number of concurrent calls, if it is known (the slots of a local server,
-      the processes of an agent). Without it, or if it returns None, the run adapts the number to the server.
+    - `concurrency(model)` returns the maximum number of concurrent calls, if known (the slots of a local server, the
+      processes of an agent). If it is missing or returns None, the run adapts the number to the server.
     """
 
     interface: str
@@ -85,7 +86,7 @@ class AdapterSpec:
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """The names of its ports: `llm`, `parser`, `agent`."""
+        """The names of the adapter's ports: `llm`, `parser`, `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
 
 
@@ -101,7 +102,7 @@ class RegisteredAdapter:
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
     """Return `model.extra` as an instance of `kind`, the adapter's settings model.
 
-    Raises `AdapterConfigError` if it is invalid; the message contains no values, because they may be secret.
+    Raises `AdapterConfigError` if `model.extra` is invalid; the message contains no values, because they may be secret.
     """
     from pydantic import ValidationError
 

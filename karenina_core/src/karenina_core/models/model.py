@@ -1,4 +1,4 @@
-"""`ModelConfig`: the configuration of one model."""
+"""`ModelConfig`: the configuration of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MASK: Final = "*" * 10
 
 
 def _refuse_mask(value: Any) -> Any:
-    """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
+    """Return `value`. Raises `ValueError` if it is a masked secret or contains one."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
             f"{masked} is a masked secret ({_MASK}) from a dump of a configuration; remove it, so that the key is "
@@ -36,9 +36,9 @@ def _refuse_mask(value: Any) -> Any:
 
 
 def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
-    """Yield the place and the value of every string in a JSON value. A place looks like `extra.headers.0`.
+    """Yield the location and value of every string in a JSON value. Locations look like `extra.headers.0`.
 
-    The place of a value that is itself a string is `it`.
+    The location of a value that is itself a string is `it`.
     """
     if isinstance(value, str):
         yield place, value
@@ -50,9 +50,10 @@ def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
 class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
-    `id` is the user's own short name for the model, unique among the answering models and among the judges; `interface`
-    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra`
-    contains the adapter's settings, which the adapter validates. Secrets are never printed, logged or written to files.
+    `id` is the user's own short name for the model, unique among the answering models and among the judges. `interface`
+    is the name of an adapter (see `karenina plugins`). `model_name` is the provider's name for the model. `extra`
+    contains the adapter's settings, which are validated by the adapter. Secrets are never printed, logged or written to
+    files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -140,7 +141,7 @@ class ModelConfig(StrictSettings, defer_build=True):
 
     @property
     def display_string(self) -> str:
-        """`interface:model_name`, the form in which results name the model."""
+        """`interface:model_name`, the form used in results to name the model."""
         return f"{self.interface}:{self.model_name}"
 
 

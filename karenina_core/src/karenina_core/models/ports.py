@@ -1,8 +1,8 @@
-"""The interface to models: three ports, one message type and one classification of errors.
+"""The interface to models: three ports, a message type and a classification of errors.
 
-A *port* is one way to call a model. An adapter implements the ports that its library supports, and converts between
-the library's messages and the `Message` of this module. Ports do not retry, cache or limit calls; the engine does that
-for all of them.
+A *port* is a way to call a model. An adapter implements the ports that its library supports, and converts between the
+library's messages and the `Message` class in this module. Ports do not retry, cache or limit calls; the engine does
+that for all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PortName = Literal["llm", "parser", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call that an assistant message requests; `arguments` are JSON values."""
+    """A tool call requested by an assistant message; `arguments` are JSON values."""
 
     id: str
     name: str
@@ -34,11 +34,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation.
+    """A message in a conversation.
 
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thoughts outside its
-    answer) and `notes` (about parts that are left out of `content` because their type is unknown); only tool messages
-    have `tool_call_id`, `tool_name` and `is_error`.
+    answer) and `notes` (about parts left out of `content` because their type is unknown). Only tool messages have
+    `tool_call_id`, `tool_name` and `is_error`.
     """
 
     role: Role
@@ -52,7 +52,7 @@ class Message:
 
     @classmethod
     def system(cls, content: str) -> Self:
-        """Return a message with instructions to the model."""
+        """Return a message containing instructions to the model."""
         return cls("system", content)
 
     @classmethod
@@ -62,12 +62,12 @@ class Message:
 
     @classmethod
     def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = (), reasoning: str | None = None) -> Self:
-        """Return a message from the model, with the tool calls that it requests."""
+        """Return a message from the model, including the tool calls it requests."""
         return cls("assistant", content, tuple(tool_calls), reasoning=reasoning)
 
     @classmethod
     def tool(cls, content: str, call: ToolCall, *, is_error: bool = False) -> Self:
-        """Return the result of a tool call."""
+        """Return a message with the result of a tool call."""
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the message that `to_dict` converted. Raises `ValueError` for an unknown role or field."""
+        """Return the message that `to_dict` converted to `data`. Raises `ValueError` for an unknown role or field."""
         names = {item.name for item in fields(cls)}
         unknown = sorted(set(data) - names)
         if unknown:
@@ -106,10 +106,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts as reported by the provider (0 if it reports none), summed over `calls`.
+    """Token counts reported by the provider (0 if it reports none), summed over `calls`.
 
-    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (stored in the cache, which has its own
-    price) are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
+    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (stored in the cache, at a separate price)
+    are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -121,7 +121,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Input and output tokens together."""
+        """The total number of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -142,13 +142,14 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """Retries and times of one call, or of all calls of a stage, including failed calls.
+    """The retries and times of a call, or of all calls made by a stage, including failed calls.
 
-    `retries` counts retries by `ErrorCategory`, and `waited` is the seconds between them; `seconds` is the duration of
-    all requests, and `queued` the seconds that calls waited before they were sent, for the server's limit or the
-    budget. A reply from the journal has the numbers of the original call. `keys` are the journal keys of the calls.
-    `open_calls` is the number of calls now in flight, and `open_seconds` the time during which at least one was. That
-    time is not the sum of the others, because calls may overlap or be answered from the journal.
+    `retries` counts retries by `ErrorCategory`, and `waited` is the number of seconds between them. `seconds` is the
+    duration of all requests, and `queued` is the number of seconds that calls waited for the server's limit or the
+    budget before they were sent. A reply from the journal has the numbers of the original call. `keys` contains the
+    journal keys of the calls. `open_calls` is the number of calls currently in flight, and `open_seconds` is the time
+    during which at least one call was in flight. That time is not the sum of the others, because calls may overlap or
+    be answered from the journal.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -169,22 +170,22 @@ class CallNotes:
         self.keys += other.keys
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return the seconds of work, waiting excluded, in a period of `elapsed` seconds that included these calls."""
+        """Return the seconds of work, excluding waiting, in a period of `elapsed` seconds that included these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
 @dataclass(slots=True)
 class CallInfo:
-    """The item for which a call is made. It is used for look-ups and bookkeeping, and never sent to a model.
+    """The item for which a call is made, used for look-ups and bookkeeping and never sent to a model.
 
     - `question_id`, `question`, `replicate` (from 1): the item's question and repetition.
     - `task`, `stage`: the `usage_key` and the name of the calling stage.
-    - `order`: the item's place in the run; waiting calls of earlier items are sent first.
+    - `order`: the item's position in the run; waiting calls of earlier items are sent first.
     - `notes`: the stage's notes, to which every call adds its own.
     - `shared`: whether the stage runs once for all judges of an answer.
     - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; without it, the
-      journal would return the first reply to all of them.
-    - `judge`: the id of the item's judge; empty if the call is made for all judges.
+      journal would return the first reply for every repetition.
+    - `judge`: the id of the item's judge, or empty if the call is made for all judges.
     - `sources`: the folders on which agents in a workspace depend, from the stages' `source_folders`.
     - `shows_truth`: whether the prompt contains ground truth by design (`PromptTask.shows_truth`).
     """
@@ -208,10 +209,10 @@ NO_INFO = CallInfo()
 
 @dataclass(slots=True)
 class LLMReply:
-    """The reply of a model. `model` is the name that the provider reports, if it reports one.
+    """The reply of a model. `model` is the model name reported by the provider, if any.
 
     `server_reason` is the server's own finish reason if `finish_reason` is "other" (an unknown reason) or "failed".
-    `notes` are as in `Message`.
+    `notes` has the same meaning as in `Message`.
     """
 
     text: str
@@ -225,12 +226,12 @@ class LLMReply:
 
 @dataclass(slots=True)
 class ParserReply:
-    """The reply of a judge to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
+    """A judge's reply to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
 
     Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
-    the second request are the same for every adapter (`karenina_toolkit.structured`). For a schema whose only field is
-    an enum of strings, `option_logprobs` may map each option to the log-probability of its first token, as it was
-    before the schema restricted the choice. `reasoning` and `server_reason` are as in `LLMReply`.
+    the second request work in the same way for every adapter (`karenina_toolkit.structured`). For a schema whose only
+    field is an enum of strings, `option_logprobs` may map each option to the log-probability of its first token, before
+    the schema restricted the choice. `reasoning` and `server_reason` have the same meaning as in `LLMReply`.
     """
 
     text: str
@@ -245,11 +246,11 @@ class ParserReply:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reply of a model that works with tools.
+    """A reply from a model that works with tools.
 
     `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
     the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed reasoning).
-    `server_reason` is as in `LLMReply`.
+    `server_reason` has the same meaning as in `LLMReply`.
     """
 
     message: Message
@@ -262,13 +263,13 @@ class Turn:
 
 
 class TurnGuard(Protocol):
-    """A wrapper around each request of an agent that applies the run's journal, limits and retries."""
+    """A wrapper around each of an agent's requests that applies the run's journal, limits and retries."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
-        """Return the turn that `ask` requests.
+        """Return the turn requested by `ask`.
 
-        `ask` may be called several times, or not at all if the journal has the turn. `trace` is the conversation so
-        far, without the messages that the agent started with.
+        `ask` may be called several times, or not at all if the turn is in the journal. `trace` is the conversation so
+        far, without the messages with which the agent started.
         """
 
 
@@ -277,35 +278,36 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in tool calls: letters, digits, `_` and `-`."""
+        """The name used in tool calls: letters, digits, `_` and `-`."""
 
     @property
     def description(self) -> str:
-        """The description for the model: what the tool does and when to use it."""
+        """The description shown to the model: what the tool does and when to use it."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, of type object."""
+        """The JSON Schema of the arguments, which has the type object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Return the result for the model. `arguments` match the schema; optional arguments may be null.
 
-        Raises `ToolError` for an error that is shown to the model, and `PortError` for one that ends the agent's run.
+        Raises `ToolError` for an error that is shown to the model, and `PortError` for an error that ends the agent's
+        run.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """The limits of one agent run, and its tools.
+    """The limits on an agent's run, and its tools.
 
     - `max_turns`: the maximum number of assistant turns.
-    - `timeout`: the maximum number of seconds; None for no limit.
+    - `timeout`: the maximum number of seconds, or None for no limit.
     - `workspace`: the folder in which the agent's tools work.
     - `tools`: tools in addition to the workspace's own, such as those of MCP servers, which the run has started.
       Adapters get all tools from `collect_tools`.
-    - `guard`: for ports that set `guards_calls`; they pass each request through it, so that only the failed request is
-      retried. Other agents' runs are limited and retried as a whole.
-    - `timeout_setting`: the setting that sets `timeout`, for error messages.
+    - `guard`: for ports that set `guards_calls`, which pass each request through it so that only the failed request is
+      retried. The runs of other agents are limited and retried as a whole.
+    - `timeout_setting`: the setting that determines `timeout`, for error messages.
     """
 
     max_turns: int = 25
@@ -318,7 +320,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent run, even of one that reached its turn limit. `trace` excludes the initial messages."""
+    """The result of an agent's run, even if it reached its turn limit. `trace` excludes the initial messages."""
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -329,7 +331,7 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """The base of all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
+    """The base class for all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
         """Release connections and processes. Called once, at the end of a run, even after errors."""
@@ -350,7 +352,7 @@ class ParserPort(Port, Protocol):
     ) -> ParserReply:
         """Return the model's reply to `messages`, requested as a JSON object that matches the JSON Schema `schema`.
 
-        The adapter uses the best mode that its server supports (native schema, tool call, or the schema in the prompt).
+        The adapter uses the best mode supported by its server (native schema, tool call, or the schema in the prompt).
         Raises `PortError` if the call fails. A reply that does not match the schema is not an error here.
         """
 
@@ -359,17 +361,17 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit. A failed tool call is recorded in the trace.
+        """Run the agent until it answers or reaches a limit. Failed tool calls are recorded in the trace.
 
-        A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached`, and its
-        trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError` if a call
-        fails or `options.timeout` has passed (with the category `timeout`); its `partial` is the result so far.
+        A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
+        its trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError` if a call
+        fails or `options.timeout` has passed (with the category `timeout`); the error's `partial` is the result so far.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model: to an agent if it has `options`, for JSON if it has a `schema`, else for text."""
+    """A request to a model: to an agent if it has `options`, for JSON if it has a `schema`, and otherwise for text."""
 
     model: ModelConfig
     messages: Sequence[Message]
@@ -385,7 +387,7 @@ class ModelRequest:
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply of an adapter's `port`. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the reply from an adapter's `port`. Awaiting it may raise `PortError`."""
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)
@@ -397,7 +399,7 @@ class ModelRequest:
 
 
 class ErrorCategory(StrEnum):
-    """The kind of failure of a call, which decides whether the call is retried.
+    """The kind of failure of a call, which determines whether the call is retried.
 
     `empty`: a reply without content. `incomplete`: a reply that the server did not mark as complete. `filtered`: the
     provider's content filter refused the request; a run treats this as a reply with `finish_reason` "content_filter".
@@ -416,14 +418,14 @@ class ErrorCategory(StrEnum):
 class PortError(Exception):
     """Raised when a call fails.
 
-    - `category`: decides whether the call is retried; `permanent` errors never are.
+    - `category`: determines whether the call is retried; `permanent` errors never are.
     - `status`: the HTTP status, if there was one.
-    - `retry_after`: the seconds that the server asked to wait, if any.
+    - `retry_after`: the number of seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
     - `usage`: the tokens of replies that were paid for but are not used.
     - `attempts`: the end of the message, set by the run: how often it tried, and what may help.
 
-    The message says what was called, where, and what to do about it, and contains no secret.
+    The message states what was called, where, and what to do about it, and contains no secrets.
     """
 
     def __init__(

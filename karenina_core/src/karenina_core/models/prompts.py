@@ -1,10 +1,10 @@
 """Prompt tasks, the assembly of prompts, and the fences around untrusted text.
 
-Stages declare their prompts as `PromptTask`s. A prompt starts with its constant part (the instructions of the task, of
-plugins and of the user), so that servers can cache it, and ends with the item's part.
+Stages declare their prompts as `PromptTask`s. A prompt starts with its constant part (instructions from the task, from
+plugins and from the user), so that servers can cache it, and ends with the item's part.
 
-Special tokens in untrusted text are broken before a model reads the text, and restored in the model's reply. Otherwise
-a server's tokenizer would read `<|im_end|>` in an answer as the end of a turn, and the answer could start another one.
+Special tokens in untrusted text are broken before a model reads the text, and restored in the model's reply. Otherwise,
+a server's tokenizer would read `<|im_end|>` in an answer as the end of a turn, and the answer could start another turn.
 `special_tokens.json` lists the special tokens of public models.
 """
 
@@ -27,12 +27,13 @@ _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 
 @dataclass(frozen=True, slots=True)
 class PromptTask:
-    """One kind of prompt of a stage.
+    """A kind of prompt sent by a stage.
 
-    `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant text of the
+    `name` is the key in `prompt_config` under which users add instructions. `instructions` is the constant text of the
     system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is the key
-    in `prompt_config` of a group of tasks; instructions under it come before those under `name`. `examples` are worked
-    examples, each an item's part of a prompt and the reply to it; they are sent as chat turns before the actual item.
+    in `prompt_config` for a group of tasks; instructions under this key come before those under `name`. `examples` are
+    worked examples, each consisting of an item's part of a prompt and the reply to it; they are sent as chat turns
+    before the actual item.
     """
 
     name: str
@@ -43,7 +44,7 @@ class PromptTask:
 
 
 def fence_mark(text: str) -> str:
-    """Return the mark that fences `text`: the first 16 hexadecimal digits of its SHA-256.
+    """Return the mark that fences `text`: the first 16 hexadecimal digits of its SHA-256 digest.
 
     A text cannot contain its own mark (it would have to contain its own digest), and the same text always gets the same
     mark, so that replies can be cached.
@@ -71,7 +72,7 @@ def assemble(
 ) -> list[Message]:
     """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part `user`.
 
-    `added` are the instructions of plugins, and `user_instructions` the user's `prompt_config`.
+    `added` contains the instructions from plugins, and `user_instructions` is the user's `prompt_config`.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
@@ -89,7 +90,7 @@ def _system(*parts: str) -> Message | None:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for special tokens, whole or broken, and one for broken tokens only.
+    """Return a pattern for special tokens, whether whole or broken, and another for broken tokens only.
 
     Both start with the sets of possible first and second characters, so that `re` quickly skips other text.
     """
@@ -116,7 +117,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def break_special_tokens(text: str) -> str:
-    """Return `text` with broken bars in its special tokens: `<\u00a6im_end\u00a6>`, `[\u00a6INST]`.
+    """Return `text` with the bars in its special tokens broken: `<¦im_end¦>`, `[¦INST]`.
 
     A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
     """
@@ -124,7 +125,7 @@ def break_special_tokens(text: str) -> str:
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Return a JSON value with the special tokens in its strings as they were before `break_special_tokens`."""
+    """Return a JSON value in which special tokens in strings are as they were before `break_special_tokens`."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):
@@ -133,6 +134,6 @@ def restore_special_tokens(value: Any) -> Any:
 
 
 def _restore(match: re.Match[str]) -> str:
-    """Return the broken token of `match` with one broken bar removed, so that the token is whole if it had only one."""
+    """Return the broken token in `match` with one broken bar removed; the token is whole again if it had only one."""
     token = match[0][0] + match[0][2:]
     return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

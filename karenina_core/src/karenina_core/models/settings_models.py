@@ -42,9 +42,10 @@ def declared(info: FieldInfo, name: str) -> Any:
 
 
 def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
-    """Return the mark of a field: its own, else that of the class that declares it, else None.
+    """Return the mark of a field: its own, or otherwise that of the class that declares it, or None if there is
+    neither.
 
-    The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
+    A class's mark does not apply to fields added by subclasses. Raises `ValueError` for an unknown mark.
     """
     mark = declared(model.model_fields[name], "allowed_in_files")
     if mark is None:
@@ -62,7 +63,7 @@ def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 class StrictSettings(BaseModel):
-    """The base class of settings given as tables. An unknown name is an error that suggests the closest known name."""
+    """The base class for settings given as tables. An unknown name is an error that suggests the closest known name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

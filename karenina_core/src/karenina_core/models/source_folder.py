@@ -1,4 +1,4 @@
-"""Folders outside of the benchmark whose files affect results, so that a run must compare their content."""
+"""Folders outside the benchmark whose files affect results, so that a run must compare their contents."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder of the user whose files affect the result of a question.
+    """A folder of the user's whose files affect the result of a question.
 
-    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left by a run.
-    Links are followed only to targets inside `within` (default: `path`).
+    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left behind by a
+    run. Links are followed only to targets inside `within` (default: `path`).
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Entry points of plugins: which of the installed ones may be loaded, and how one is loaded."""
+"""The entry points of plugins: which of the installed entry points may be loaded, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS: Final[dict[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class PluginInfo:
-    """One entry point and its state."""
+    """An entry point and its state."""
 
     name: str
     kind: Kind
@@ -40,7 +40,7 @@ class PluginInfo:
     """Implemented hooks that have no effect, each with the reason."""
 
     def is_named_in(self, names: Iterable[str]) -> bool:
-        """Return whether `names` contains its name, or that of its distribution in any spelling."""
+        """Return whether `names` contains the plugin's name or, in any spelling, the name of its distribution."""
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
@@ -52,8 +52,8 @@ class PluginInfo:
 class Selection:
     """A selection of plugins by the names of entry points or distributions.
 
-    Plugins in `block` are not loaded; if `only` is not empty, no others are. `pick` chooses the distribution for names
-    that two distributions offer.
+    Plugins in `block` are not loaded; if `only` is not empty, no others are loaded. `pick` chooses the distribution for
+    names offered by two distributions.
     """
 
     block: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Selection:
     ) -> Selection:
         """Return a selection from the values of a `[plugins]` table and the variable `KARENINA_PLUGINS`.
 
-        The variable is a comma-separated list: `-name` is added to `block`, any other name to `only`.
+        The variable is a comma-separated list: `-name` is added to `block`, and any other name to `only`.
         """
         words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
         return cls(
@@ -78,7 +78,8 @@ class Selection:
     def allows(self, info: PluginInfo) -> bool:
         """Return whether the entry point may be loaded.
 
-        `only` never excludes the core, which every plan needs, nor hook specifications, which have no effect alone.
+        `only` never excludes the core, which every plan needs, or hook specifications, which have no effect on their
+        own.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -87,9 +88,9 @@ class Selection:
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield the entry points of one group with their states; those with the state `found` may be loaded.
+    """Yield the entry points in a group with their states; those with the state `found` may be loaded.
 
-    If several distributions offer the same name, none is used unless `pick` names one of them: the choice must not
+    If several distributions offer the same name, none of them is used unless `pick` names one: the choice must not
     depend on which is found first. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
@@ -110,9 +111,10 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Load the entry points of one group, and yield each with the value that `accept` returns for its object.
+    """Load the entry points in a group, and yield each with the value that `accept` returns for its object.
 
-    The value is None for entry points that may not be loaded, that fail to load, or for which `accept` raises.
+    The value is None for entry points that may not be loaded, that fail to load, or for which `accept` raises an
+    exception.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -123,9 +125,9 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Import and return the object that an entry point names. Import errors are raised unchanged.
+    """Import and return the object named by an entry point. Import errors are raised unchanged.
 
-    Loading is left to stevedore, as in other Python projects. By itself, stevedore would look entry points up in a
+    Loading is left to stevedore, as in other Python projects. By itself, stevedore would look up entry points in a
     cache on disk and use any of several with the same name, so its list is replaced with the entry point chosen here.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
@@ -141,12 +143,12 @@ def load_entry_point(point: EntryPoint) -> object:
 
 
 def canonical(distribution: str) -> str:
-    """Return the normalized name of a distribution, by which package indexes compare names."""
+    """Return the normalized name of a distribution, which package indexes use to compare names."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info` if its distribution is the one to use for the name, else a copy with the reason why it is not."""
+    """Return `info` if its distribution is the one to use for the name, or otherwise a copy stating why it is not."""
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
@@ -167,6 +169,6 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    """Return the information on an entry point. Without a distribution, its name is `unknown` and its version 0."""
+    """Return the information about an entry point. Without a distribution, its name is `unknown` and its version 0."""
     facts = {"Name": "unknown", "Version": "0"} if point.dist is None else facts_of(point.dist)
     return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

@@ -1,7 +1,7 @@
 """`Plugins`: the registry of loaded and registered plugins, and of the objects that they offer through hooks.
 
 A failure is data: it is listed, and affects only runs that need the plugin. The active plugins of a program are those
-of the enclosing `use_plugins` block, else the installed ones.
+in the enclosing `use_plugins` block or, without such a block, the installed plugins.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Offer(Generic[T_co]):
 
 
 class Plugins:
-    """The plugins of one process: those found through entry points, and those that a program registers.
+    """The plugins of a process: those found through entry points, and those registered by a program.
 
     `Plugins.discover()` loads the installed plugins; `Plugins()` starts empty, for programs that register their own.
     """
@@ -80,7 +80,7 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Return the installed plugins that the selection allows.
+        """Return the installed plugins allowed by the selection.
 
         `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
         these kinds are loaded, the `offered` functions of hook owners are not called, and unknown names in the
@@ -101,7 +101,8 @@ class Plugins:
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that has no entry point.
 
-        Raises `PluginError` if it does not match the hook specifications, or offers a stage with invalid declarations.
+        Raises `PluginError` if the plugin does not match the hook specifications, or offers a stage with invalid
+        declarations.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -115,7 +116,7 @@ class Plugins:
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
-        """Return why the plugins of `distribution` are missing, and how to fix it."""
+        """Return why the plugins of `distribution` are missing, and how to fix this."""
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
@@ -124,7 +125,7 @@ class Plugins:
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return the implementations of `hook`, given as its specification, without calling them.
 
-        The implementations take keyword arguments only. Raises `PluginError` if no installed distribution specifies
+        The implementations take only keyword arguments. Raises `PluginError` if no installed distribution specifies
         `hook`.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
@@ -141,7 +142,7 @@ class Plugins:
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
         """Call `hook` on each plugin and yield the results.
 
-        A plugin that raises is listed as failed (`reject`) and skipped.
+        A plugin that raises an exception is listed as failed (`reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -154,7 +155,7 @@ class Plugins:
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
 
-        The hook is called once, and again after another plugin is registered.
+        The hook is called once, and again each time another plugin has been registered.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -162,7 +163,7 @@ class Plugins:
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments, in one list."""
+        """Return the objects that plugins offer through `hook`, which takes no arguments, as a single list."""
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
@@ -172,7 +173,7 @@ class Plugins:
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the offered objects of a kind of entry point, sorted by name and distribution.
+        """Return the objects offered through a kind of entry point, sorted by name and distribution.
 
         Objects with a blocked or conflicting entry point are left out.
         """
@@ -187,9 +188,9 @@ class Plugins:
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
-        """Load and admit the plugins of one kind that the selection allows. The others are listed with the reason.
+        """Load and admit the plugins of one kind that the selection allows, and list the others with the reason.
 
-        An object that several entry points name is admitted once.
+        An object named by several entry points is admitted once.
         """
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
         for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
@@ -201,10 +202,10 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points, check what it offers, and list the entry points as loaded
-        or failed.
+        """Register the object of one or more entry points, check what it offers, and list the entry points as
+        loaded or failed.
 
-        Return the failure, or None.
+        Returns the failure, or None.
         """
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
@@ -232,7 +233,7 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
-        """Warn about names in the selection that are not those of an installed plugin or distribution."""
+        """Warn about names in the selection that do not belong to an installed plugin or distribution."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
@@ -241,7 +242,10 @@ class Plugins:
                 logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected, else None."""
+        """Register a plugin with pluggy unless it is already registered.
+
+        Return the reason if it is rejected, or None if not.
+        """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
@@ -258,21 +262,22 @@ class Plugins:
         return None
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Return the result of `hook` from this plugin alone, or None if the plugin has no such hook or returns
-        None.
+        """Return the result of `hook` from this plugin alone, or None if the plugin does not have the hook.
+
+        A hook may also return None itself.
         """
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
-        """Return a copy of `info` for a plugin that is in use; it lists the plugin's hooks whose owner is missing."""
+        """Return a copy of `info` for a plugin in use, listing those of its hooks whose owner is missing."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         shipped = [name for name in names if name in read_catalog()["hooks"]]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in shipped)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` of hook owners: of all, or only of those with hooks that `plugin` implements."""
+        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements."""
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
@@ -289,7 +294,8 @@ class Plugins:
 
 
 def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those of the enclosing `use_plugins`, else the installed ones.
+    """Return the plugins that may add commands: those in the enclosing `use_plugins` block, or otherwise the
+    installed ones.
 
     Installed stages and adapters are not imported, so that the command line starts quickly.
     """
@@ -297,19 +303,22 @@ def command_plugins() -> Plugins:
 
 
 def active_plugins() -> Plugins:
-    """Return the plugins of the enclosing `use_plugins`, else the installed ones, discovered on first need."""
+    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed plugins.
+
+    Installed plugins are discovered when first needed.
+    """
     return _active.get() or installed_plugins(Selection.of())
 
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins that a selection allows, of these kinds, discovered once per process."""
+    """Return the installed plugins of these kinds that a selection allows, discovered once per process."""
     return Plugins.discover(selection, kinds=kinds)
 
 
 @contextmanager
 def use_plugins(plugins: Plugins) -> Iterator[Plugins]:
-    """Use `plugins` instead of the installed ones within the `with` block."""
+    """Use `plugins` instead of the installed plugins within the `with` block."""
     token = _active.set(plugins)
     try:
         yield plugins

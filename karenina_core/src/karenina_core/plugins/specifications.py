@@ -1,4 +1,4 @@
-"""Hook specifications: those of the core, and those of distributions with extension points of their own."""
+"""Hook specifications: those of the core, and those of distributions with their own extension points."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook: its name, its owner, and the documentation of its specification."""
+    """A hook: its name, its owner, and the documentation of its specification."""
 
     name: str
     distribution: str
@@ -38,28 +38,31 @@ class Hook:
 
 @dataclass(frozen=True)
 class HookOwner:
-    """A module of hook specifications, and its entry point."""
+    """A module containing hook specifications, and its entry point."""
 
     module: ModuleType
     info: PluginInfo
 
     @cached_property
     def hooks(self) -> list[str]:
-        """The names of the hooks, in the order in which the module defines them."""
+        """The names of the hooks, in the order in which they are defined in the module."""
         parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
         return [name for name in vars(self.module) if parse(self.module, name) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Specifications:
-    """The hooks that plugins may implement. `problems` are entry points whose specifications cannot be used."""
+    """The hooks that plugins may implement. `problems` contains entry points whose specifications cannot be used."""
 
     owners: tuple[HookOwner, ...]
     problems: tuple[PluginInfo, ...]
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`. If two specify the same hook, neither is used, except for the core's."""
+        """Import the modules of `points`.
+
+        If two modules specify the same hook, neither is used, unless one is the core's.
+        """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         owners = [owner for _, owner in loaded if owner is not None]
@@ -74,7 +77,7 @@ class Specifications:
         return cls(tuple(accepted), tuple(problems))
 
     def hooks(self) -> list[Hook]:
-        """Return all hooks, those of the core first, in the order of their modules."""
+        """Return all hooks, starting with the core's, in the order of their modules."""
         return [
             Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
             for owner in self.owners
@@ -89,7 +92,7 @@ class Specifications:
         return manager
 
     def why_missing(self, hook: str) -> str:
-        """Return why a hook is not specified, and how to fix it."""
+        """Return why a hook is not specified, and how to fix this."""
         owner = read_catalog()["hooks"].get(hook)
         for info in self.problems:
             if info.distribution == owner:
@@ -108,12 +111,16 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
 
 
 class _Manager(pluggy.PluginManager):
-    """A plugin manager that suggests names for unknown hooks, and ignores those of members that are not installed."""
+    """Plugin manager that suggests names for unknown hooks.
+
+    It ignores hooks from packages of this project that are not installed.
+    """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Return the options of a hook implementation. A hook of a member that is not installed becomes optional.
+        """Return the options of a hook implementation. Hooks of this project's packages that are not installed
+        become optional.
 
-        Raises `PluginValidationError` for a wrapper, an unknown hook, and a function named like a hook without
+        Raises `PluginValidationError` for a wrapper, an unknown hook, or a function named like a hook but without
         `@hookimpl`.
         """
         options = super().parse_hookimpl_opts(plugin, name)
@@ -135,7 +142,7 @@ class _Manager(pluggy.PluginManager):
 def _owner(module: object, info: PluginInfo) -> HookOwner:
     """Return the hook owner for a module.
 
-    Raises `TypeError` if the object is not a module, and `ImportError` if it specifies no hook or was made for another
+    Raises `TypeError` if the object is not a module, and `ImportError` if it specifies no hooks or was made for another
     version of the plugin interface.
     """
     if not isinstance(module, ModuleType):
@@ -149,7 +156,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
 
 
 def _conflict(one: HookOwner, other: HookOwner) -> str:
-    """Return the problem that two distributions specify the same hook, with the configuration line that fixes it."""
+    """Return a message that two distributions specify the same hook, with the configuration line that fixes this."""
     hook = next(name for name in one.hooks if name in other.hooks)
     both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (

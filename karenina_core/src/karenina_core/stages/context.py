@@ -1,6 +1,6 @@
-"""`VerificationContext`: the access of one stage to one item.
+"""`VerificationContext`: a stage's access to an item.
 
-An item's data is in a `State`. Each stage gets a context of its own, which allows only what the stage declares.
+An item's data is stored in a `State`. Each stage gets its own context, which allows only what the stage declares.
 Answer-scope stages write to the state of the answer, which is the parent of its items' states.
 """
 
@@ -51,7 +51,7 @@ logger = logging.getLogger("karenina")
 
 
 class VerificationContext:
-    """The access of one stage to one item. Its docstrings are the contract between stages and the pipeline."""
+    """A stage's access to an item. Its docstrings are the contract between stages and the pipeline."""
 
     __slots__ = ("_planned", "_settings", "_state", "calls")
 
@@ -66,12 +66,12 @@ class VerificationContext:
 
     @property
     def question(self) -> Question:
-        """The question, with its raw answer and merged rubric."""
+        """The question, with its raw answer and its merged rubric."""
         return self._state.item.question
 
     @property
     def rubric(self) -> Rubric | None:
-        """The question's rubric, global traits included."""
+        """The question's rubric, including global traits."""
         return self._state.item.question.rubric
 
     @property
@@ -81,7 +81,10 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages, which have none, and in runs without judges."""
+        """The judge.
+
+        Raises `MissingArtifact` in answer-scope stages, which have no judge, and in runs without judges.
+        """
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(
@@ -117,12 +120,15 @@ class VerificationContext:
 
     @property
     def config(self) -> VerificationConfig:
-        """The whole configuration. Read other owners' settings with `setting`, which works if the owner is missing."""
+        """The complete configuration.
+
+        To read other owners' settings, use `setting`, which works even if the owner is missing.
+        """
         return self._state.item.config
 
     @property
     def settings(self) -> BaseModel:
-        """The stage's own settings. Raises `UndeclaredSetting` if it declares no settings model."""
+        """The stage's own settings. Raises `UndeclaredSetting` if the stage does not declare a settings model."""
         if self._settings is None:
             model = self._planned.settings
             if model is None:
@@ -132,14 +138,17 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if it declares none."""
+        """The question's values for the stage's `question_settings`.
+
+        Raises `UndeclaredSetting` if the stage declares none.
+        """
         model = self._planned.question_settings
         if model is None:
             raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
         return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting; if its owner is not installed, the value in `reads`.
+        """Return the value of a setting or, if its owner is not installed, the value in `reads`.
 
         Raises `UndeclaredSetting` for a setting that the stage neither owns nor lists in `reads`.
         """
@@ -160,7 +169,8 @@ class VerificationContext:
     def get_artifact(self, key: ArtifactKey[T]) -> T:
         """Return an artifact's value.
 
-        Raises `MissingArtifact` if no stage has set it, and `UndeclaredArtifact` if this stage does not declare it.
+        Raises `MissingArtifact` if no stage has set the artifact, and `UndeclaredArtifact` if this stage does not
+        declare it.
         """
         self._check_read(key)
         value = self._state.read(key.name)
@@ -174,16 +184,16 @@ class VerificationContext:
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
         """Return an artifact's value, or None if it was not set.
 
-        Raises `UndeclaredArtifact` if the stage does not declare it.
+        Raises `UndeclaredArtifact` if the stage does not declare the artifact.
         """
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact. A standard key with a section also sets its result field.
+        """Create an artifact. A standard key with a section also sets the corresponding result field.
 
-        Raises `UndeclaredArtifact` if the stage does not produce it, and `ArtifactTypeError` if the value has a wrong
-        type.
+        Raises `UndeclaredArtifact` if the stage does not produce the artifact, and `ArtifactTypeError` if the value has
+        the wrong type.
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
@@ -192,11 +202,11 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact of another stage, and log a warning. The result records the stage, both values and the
-        reason.
+        """Replace an artifact created by another stage, and log a warning. The result records the stage, both values
+        and the reason.
 
-        Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise it, and
-        `ArtifactTypeError` if the value has a wrong type.
+        Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise the
+        artifact, and `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -221,13 +231,13 @@ class VerificationContext:
         self._fields_for(name)[name] = value
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result as `set_result_field` does, unless it is already set."""
+        """Set a field of the result, as `set_result_field` does, unless it is already set."""
         self._fields_for(name).setdefault(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
         """Add entries to a mapping or list in the result to which several stages contribute, such as `trait_errors`.
 
-        Other entries stay unchanged. Raises `ValueError` if the field already has a value of another kind.
+        Existing entries stay unchanged. Raises `ValueError` if the field already has a value of another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -241,7 +251,7 @@ class VerificationContext:
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
-        """Return the section of the result, created if necessary, that the field `name` belongs to."""
+        """Return the section of the result to which the field `name` belongs, creating it if necessary."""
         section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
         return self._state.fields.setdefault(section, {})
 
@@ -258,13 +268,13 @@ class VerificationContext:
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes so far, those of the answer first."""
+        """The vetoes so far, starting with those of the answer."""
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
-        """End the item without a judgment: later stages are skipped. Only the first error of an item is recorded.
+        """End the item without a judgment: later stages are skipped. Only an item's first error is recorded.
 
-        Raises `ValueError` if `outcome` is an outcome of judged items.
+        Raises `ValueError` if `outcome` is an outcome for judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -282,10 +292,10 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for one call to `model` (default: the judge), which end with `user`.
+        """Return the messages for a call to `model` (default: the judge), ending with `user`.
 
-        The system message contains the model's system prompt and the instructions of the task, of plugins and of the
-        user.
+        The system message contains the model's system prompt and the instructions from the task, from plugins and from
+        the user.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -309,11 +319,11 @@ class VerificationContext:
 
     @property
     def call_info(self) -> CallInfo:
-        """The information on this item that calls carry by default."""
+        """The information about this item that calls include by default."""
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed on every attempt, so that the item runs again when its run resumes."""
+        """Count a call that failed in every attempt, so that the item runs again when its run is resumed."""
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
@@ -321,22 +331,22 @@ class VerificationContext:
         return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
 
     def answer_is_recorded(self) -> bool:
-        """Return whether the answer was recorded earlier, as the answering model's adapter declares."""
+        """Return whether the answer was recorded earlier, according to the answering model's adapter."""
         return self._state.item.ports.recorded(self.answering_model)
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
         """Return the reply of a service that is not a model, such as a search or a database, requested with `ask`.
 
-        The reply is stored in the journal before it is used, and taken from there when a run resumes or is replayed.
-        Temporary failures are retried, identical concurrent queries share one request, and failures are not stored, so
-        that the item runs again when its run resumes.
+        The reply is stored in the journal before it is used, and taken from there when a run is resumed or replayed.
+        Temporary failures are retried, identical concurrent queries share a single request, and failures are not
+        stored, so that the item runs again when its run is resumed.
 
-        `service` and `query` are the key of the reply: they must contain everything that it depends on (as JSON if that
-        is several values), and no secret. `ask` makes one request and may take `request_timeout` seconds; it may return
-        an awaitable, and a plain function runs in a thread.
+        `service` and `query` are the key of the reply: they must contain everything on which the reply depends (as JSON
+        if there are several values), and no secrets. `ask` makes one request and may take `request_timeout` seconds; it
+        may return an awaitable, and a plain function runs in a thread.
 
-        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry;
-        any other exception from `ask` is permanent.
+        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, the error's category determines whether
+        to retry; any other exception from `ask` is permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -347,26 +357,29 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item has ended, or, in answer-scope stages, when the last item of the answer has."""
+        """Call `callback` when the item has ended.
+
+        In answer-scope stages, call it when the last item of the answer has ended.
+        """
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in the folder. Called automatically before an agent runs there."""
+        """Register that agents are working in the folder. Called automatically before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End processes started for agents in the folder, unless other items work there.
+        """End processes started for agents in the folder, unless other items are working there.
 
-        Call it before removing a workspace. Otherwise it is called after the last stage of the item or, for
+        Call this before removing a workspace. Otherwise, it is called after the last stage of the item or, for
         answer-scope stages, of the answer.
         """
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
-        """Run `function` in a thread. Use it for work that takes more than a few milliseconds and would delay others.
+        """Run `function` in a thread. Use this for work that takes more than a few milliseconds and would delay others.
 
-        A thread cannot be stopped: an item that is cancelled (`item_timeout`, Ctrl-C) waits for it, unless `abandon` is
-        true, which is safe only for functions without side effects.
+        A thread cannot be stopped: an item that is cancelled (`item_timeout`, Ctrl-C) waits for the thread to end. If
+        `abandon` is true, it does not wait, which is safe only for functions without side effects.
         """
         return await to_thread.run_sync(function, *arguments, abandon_on_cancel=abandon)
 
@@ -374,7 +387,7 @@ class VerificationContext:
 
     @property
     def state(self) -> State:
-        """The whole state of the item, for stages that read everything (`optional = ANY`).
+        """The entire state of the item, for stages that read everything (`optional = ANY`).
 
         Raises `UndeclaredArtifact` for other stages.
         """
@@ -388,7 +401,7 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:
-        """Raise `ArtifactTypeError` if the value is not of the key's type; None is of every type."""
+        """Raise `ArtifactTypeError` if the value does not have the key's type. None is valid for every type."""
         if not key.accepts(value):
             requirement = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(

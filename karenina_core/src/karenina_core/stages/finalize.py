@@ -38,7 +38,7 @@ _RESERVED_LEVELS: Final = 20
 
 
 class FinalizeResult(Stage):
-    """The last stage, which reads all artifacts and always creates a result. It calls no model."""
+    """The last stage, which reads all artifacts and always creates a result. It does not call any models."""
 
     name = "FinalizeResult"
     optional = ANY
@@ -52,7 +52,7 @@ class FinalizeResult(Stage):
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """The plugin with the core's own stage."""
+    """The plugin for the core's own stage."""
 
     @staticmethod
     @hookimpl
@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If building it fails, the result only states the error."""
+    """Return the result of an item in any state. If building the result fails, it only states the error."""
     try:
         return _make_result(state)
     except Exception as failure:
@@ -73,7 +73,7 @@ def make_result(state: State) -> VerificationResult:
 
 
 def _make_result(state: State) -> VerificationResult:
-    """Return the result of an item. Unlike `make_result`, raises if the result cannot be built."""
+    """Return the result of an item. Unlike `make_result`, raises an exception if the result cannot be built."""
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -109,17 +109,18 @@ def _make_result(state: State) -> VerificationResult:
 
 
 def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> bool:
-    """Return whether every trait has a score, or is a dynamic trait whose concept is not in the answer."""
+    """Return whether every trait either has a score or is a dynamic trait whose concept is not in the answer."""
     rubric = rubric or VerificationResultRubric()
     scores, skipped = rubric.get_all_trait_scores(), rubric.dynamic_rubric_skipped_traits or {}
     return all(scores.get(name) is not None or name in skipped for name in question.trait_names())
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after any veto, else the result of fields and patterns, or None if none were compared.
+    """Return the verdict: False after any veto, otherwise the result of fields and patterns, or None if none
+    were compared.
 
-    It is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the outcome (the
-    item is not judged and counts in no rate), but not the verdict.
+    The verdict is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the
+    outcome (the item is not judged and does not count in any rate), but not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -152,7 +153,10 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Return a result with these values. Non-JSON values become strings; fields of wrong types move to extensions."""
+    """Return a result with these values.
+
+    Non-JSON values become strings; fields of the wrong type move to extensions.
+    """
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
     except Exception:
@@ -164,9 +168,9 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` with only JSON values in it.
+    """Return `value` with every part converted to JSON values.
 
-    Down to `levels` levels, only parts that cannot be converted are replaced.
+    Down to a depth of `levels`, only parts that cannot be converted are replaced.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
@@ -181,9 +185,9 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section: those from artifacts, then those set by name.
+    """Return the result fields by section: first those from artifacts, then those set by name.
 
-    An item's fields override its answer's.
+    The fields of an item override those of its answer.
     """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
@@ -199,7 +203,7 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return the values of a result, with those of the wrong type moved to the extensions."""
+    """Return the values of a result, with values of the wrong type moved to the extensions."""
     invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
@@ -211,7 +215,7 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the values that the judge extracted, and the ground truth."""
+    """Return the values extracted by the judge, and the ground truth."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
@@ -223,9 +227,10 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the tokens by usage key, the answer's included, with the sum as `total`; None if no call was made.
+    """Return the tokens by usage key, including those of the answer, with their sum as `total`, or None if no
+    calls were made.
 
-    What made no call, such as a recorded answer, is left out.
+    Anything that made no calls, such as a recorded answer, is left out.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
@@ -256,7 +261,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def _metadata(state: State) -> dict[str, Any]:
-    """Return the metadata section. In a run without judges, it names the answering model as the judge.
+    """Return the metadata section. In a run without judges, the answering model is named as the judge.
 
     The execution time includes that of the answer.
     """

@@ -1,4 +1,4 @@
-"""The hooks of the core for stages: one for each of the thirteen slots, and one for other stages."""
+"""The core's hooks for stages: one for each of the thirteen slots, and one for other stages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def karenina_generate_answer() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 3, which fails answers of agents that reached their turn limit."""
+    """Offer stages for slot 3, which fails the answers of agents that reached their turn limit."""
 
 
 @hookspec
@@ -49,12 +49,12 @@ def karenina_parse_template() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_verify_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 8, which compares the filled template with the truth."""
+    """Offer stages for slot 8, which compares the filled template with the ground truth."""
 
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 9, which may reverse a failure if truth and value have the same meaning."""
+    """Offer stages for slot 9, which may reverse a failure if the ground truth and the value have the same meaning."""
 
 
 @hookspec
@@ -79,4 +79,4 @@ def karenina_finalize_result() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Offer stages without a slot, which are placed by their artifacts and their `after` and `before`."""
+    """Offer stages without a slot, which are placed according to their artifacts and their `after` and `before`."""

@@ -32,7 +32,7 @@ Scope = Literal["item", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """A model that a stage will call: its `role`, for messages, and the `ports` that it must have."""
+    """A model that a stage will call: its `role`, for messages, and the `ports` it must have."""
 
     role: str
     model: ModelConfig
@@ -41,9 +41,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage needs but that is not available. Runs are refused, unless they make no calls.
+    """A service that a stage needs but that is not available. Runs are refused unless they make no calls.
 
-    `problem` is the message: which service is not available, why, and how to fix it.
+    `problem` is the message: which service is not available, why, and how to fix this.
     """
 
     problem: str
@@ -63,22 +63,23 @@ class Skip:
 
 
 class Stage:
-    """One step from a question to its result. The plan orders stages by the declarations of their classes.
+    """A step from a question to its result. The plan orders stages by the declarations of their classes.
 
-    One object serves all items of a run concurrently, so it must not store anything about an item; use the context.
+    A single object serves all items of a run concurrently, so it must not store anything about an item; use the
+    context.
 
-    - `for_slot`: the slot of all stages of a base class. The slot of a stage is that of the hook through which a plugin
-      offers it, and a `for_slot` (or `slot`) that disagrees with the hook is refused.
+    - `for_slot`: the slot for all stages of a base class. A stage has the slot of the hook through which a plugin
+      offers the stage; a `for_slot` (or `slot`) that disagrees with the hook is refused.
     - `requires`: artifacts that the stage needs; it is skipped if their producer did not run.
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
     - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
-    - `after`, `before`: names of stages, or slots, which mean all stages in them. They only order the stages of a plan,
-      and add none to it.
+    - `after`, `before`: names of stages, or slots, meaning all stages in those slots. They only order the stages in a
+      plan, and do not add any.
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
-    - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share one.
+    - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share a model.
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
-    - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns. Their values are in the
+    - `trait_settings`: the pydantic model of the rubric trait fields that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
     - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
     - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
@@ -86,8 +87,8 @@ class Stage:
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
     - `precedence`, `fallback`: in a slot that takes one stage, the included stage with the highest precedence is
-      selected, else the one marked as fallback.
-    - `error_outcome`: the outcome of an item if the stage raises.
+      selected, or otherwise the stage marked as fallback.
+    - `error_outcome`: the outcome of an item if the stage raises an exception.
     - `runs_after_error`: whether it runs even if an earlier stage failed.
     """
 
@@ -117,68 +118,74 @@ class Stage:
         """Return whether the stage belongs to the plan of `question`. Must have no side effects.
 
         Raises `ConfigError` if the stage belongs to the plan but its configuration cannot work. The problems are
-        reported with the plan, before any call. A stage without this method is included, except in a slot that takes
-        one stage, where the configuration must select it.
+        reported with the plan, before any calls are made. A stage without this method is included, except in a slot
+        that takes one stage, where the configuration must select it.
         """
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the stage scores this trait. In the rubric slot, each trait must have a stage."""
+        """Return whether the stage scores this trait. Each trait must have a stage in the rubric slot."""
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` must check `question`. Called for every question of a plan with the stage.
+        """Return whether `before_run` must check `question`. Called for every question whose plan contains the stage.
 
-        Must be fast: it spares the run from loading the templates of questions that need no check.
+        Must be fast: this saves the run from loading the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether the stage will call the judge for `question`; such questions need `parsing_models`.
 
-        By default, stages with prompts do. `trust` says which code of the question may be executed.
+        By default, this is true for stages with prompts. `trust` states which of the question's code may be executed.
         """
         return bool(self.prompts)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the folders outside of the benchmark on which the result of `question` depends. Must be fast.
+        """Return the folders outside the benchmark on which the result of `question` depends. Must be fast.
 
-        If a file in them has changed, stored results of the item and stored replies of agents in a workspace are not
-        used. Do not return folders that runs themselves change.
+        If a file in these folders has changed, stored results of the item and stored replies of agents in a workspace
+        are not used. Do not return folders that runs themselves change.
         """
         return ()
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Check the configuration of a run, even if none of its plans has the stage. Does nothing by default.
+        """Check the configuration of a run, even if none of its plans contains the stage. Does nothing by default.
 
-        Called for every installed stage when a run is prepared, before any call. May log warnings about settings
-        without effect. Raise `ValueError` or `ConfigError` if the configuration cannot work, which prevents the run.
-        Context variables that are set here apply to the whole run.
+        Called for every installed stage when a run is prepared, before any calls are made. May log warnings about
+        settings that have no effect. Raise `ValueError` or `ConfigError` to prevent the run if the configuration cannot
+        work. Context variables set here apply to the whole run.
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Check, before any call of a run, for problems that would fail the items of `questions`.
+        """Check, before a run makes any calls, for problems that would fail the items of `questions`.
 
-        `questions` are those for which `checks_question` is true; `trust` says which of their code may be executed.
-        Return the models that the stage will call, with the ports that they must have; the run then checks them. The
-        judge's `judge_ports` are always checked. Also return services that are not available. Raise `ValueError` for
-        any other problem. May log warnings. By default, checks nothing.
+        `questions` contains those for which `checks_question` is true; `trust` states which of their code may be
+        executed. Return the models that the stage will call, with the ports they must have; the run then checks these
+        models. The judge's `judge_ports` are always checked. Also return services that are not available. Raise
+        `ValueError` for any other problem. May log warnings. By default, checks nothing.
         """
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether the stage runs for this item. Called if nothing failed and all required artifacts exist."""
+        """Return whether the stage runs for this item.
+
+        Called if nothing has failed and all required artifacts exist.
+        """
         return True
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the stage's work. Use `async def` if it waits; a plain `def` must take at most a few milliseconds."""
+        """Do the stage's work.
+
+        Use `async def` if the work involves waiting; a plain `def` must take at most a few milliseconds.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no execute(); define it")
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class, the distribution that offers it, and its slot (None: its relations alone determine its place)."""
+    """A stage class, the distribution that offers it, and its slot (None if it is placed by its relations alone)."""
 
     stage: type[Stage]
     distribution: str
@@ -196,7 +203,7 @@ def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The result of a check. If the check failed, `performed` is False and `detected` is None."""
+    """The result of a check. If the check failed to run, `performed` is False and `detected` is None."""
 
     detected: bool | None
     performed: bool = True
@@ -206,9 +213,9 @@ class Detection:
 class CheckStage(Stage):
     """A check of the answer, before it is parsed, that may veto the item.
 
-    `prefix` names its four artifacts, which are declared automatically: `<prefix>_check_performed`, `_detected`,
-    `_override_applied` and `_reasoning`. They are stored in the result (in its extensions for third parties). If the
-    check itself fails, the item does not: the check is recorded as not performed.
+    `prefix` names the check's four artifacts, which are declared automatically: `<prefix>_check_performed`,
+    `_detected`, `_override_applied` and `_reasoning`. They are stored in the result (in its extensions for third
+    parties). If the check itself fails, the item does not fail: the check is recorded as not performed.
     """
 
     prefix: ClassVar[str]
@@ -234,14 +241,14 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer and return what was found.
+        """Check the answer and return what was detected.
 
         If this method raises `PortError` or `StructuredError`, the check is recorded as not performed.
         """
         raise NotImplementedError(f"{type(self).__name__} has no detect(); define it")
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether the item fails. By default, it does if the check detected something."""
+        """Return whether the item fails. By default, it fails if the check detected something."""
         return detected
 
     def veto_reason(self, detection: Detection) -> str:
@@ -249,7 +256,7 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the check, record its result, and veto the item if it triggers.
+        """Run the check, record its result, and veto the item if the check triggers.
 
         If a model call fails, a warning is logged and the check is recorded as not performed.
         """
@@ -269,29 +276,29 @@ class CheckStage(Stage):
 
 
 class AutoFailStage(Stage):
-    """A rule that fails items without a model call. Artifacts of the item are kept."""
+    """A rule that fails items without calling a model. The item's artifacts are kept."""
 
     veto_outcome: ClassVar[Outcome] = Outcome.AUTO_FAILED
 
     @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
-        """Return why the item fails, or None if it does not."""
+        """Return why the item fails, or None if it does not fail."""
         raise NotImplementedError(f"{type(self).__name__} has no reason(); define it")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the rule does not apply to this item, or None if it does."""
+        """Return why the rule does not apply to this item, or None if it does apply."""
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
         """Record more about the failure, after the veto. Does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return a `Skip` with the reason if `skip_because` returns one, else True."""
+        """Return a `Skip` with the reason if `skip_because` returns one, or otherwise True."""
         why = self.skip_because(context)
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto the item if `reason` returns a reason, then call `on_fail`."""
+        """Veto the item if `reason` returns a reason, and then call `on_fail`."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

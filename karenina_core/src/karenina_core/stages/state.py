@@ -1,6 +1,6 @@
-"""The state of an answer or an item, the services of its run, and the model calls of one stage.
+"""The state of an answer or an item, the services of its run, and the model calls made by a stage.
 
-Stages access all of them through `VerificationContext`.
+Stages access all of these through `VerificationContext`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ Ask = Callable[[], str | Awaitable[str]]
 class StageAccess:
     """What a planned stage may access through its context: settings, and artifacts to read, write and revise.
 
-    `other_settings` are the settings of other owners that it reads, with the values to use without the owner.
+    `other_settings` contains the settings of other owners that the stage reads, with the values to use if the owner is
+    missing.
     """
 
     name: str
@@ -81,26 +82,27 @@ class StageAccess:
 
 
 class PortProvider(Protocol):
-    """The services of a run for its stages. The run limits, retries and records every call."""
+    """The services that a run provides for its stages. The run limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply of a model to a request. Awaiting it may raise `PortError`."""
+        """Return an awaitable for a model's reply to a request. Awaiting it may raise `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer must come through the agent port, as the model's adapter declares."""
+        """Return whether this answer must come through the agent port, according to the model's adapter."""
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers were recorded earlier."""
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
+        """Return the instructions that plugins add to the prompt of `task` for models using `interface`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the reply of a service to `query`, from the journal if it is stored there, else requested with `ask`.
+        """Return a service's reply to `query`: from the journal if it is stored there, or otherwise requested
+        with `ask`.
 
         Raises `PortError` if the request fails.
         """
@@ -109,15 +111,18 @@ class PortProvider(Protocol):
         """Register that an item has agents working in the workspace."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Register that an item has no more agents there. After the last item, processes started there are ended."""
+        """Register that an item no longer has agents in the workspace.
+
+        After the last item, processes started there are ended.
+        """
 
 
 @dataclass(slots=True)
 class Item:
-    """The question, models and replicate of a state. An answer has no judge (`parsing_model`) yet.
+    """The question, models and replicate of a state. An answer does not have a judge (`parsing_model`) yet.
 
-    `order` is the place in the run: calls of earlier items go first. `sources` are the folders on which the result
-    depends, as the stages name them.
+    `order` is the position in the run: calls of earlier items go first. `sources` are the folders on which the result
+    depends, as returned by the stages.
     """
 
     question: Question
@@ -133,7 +138,7 @@ class Item:
 
     @property
     def key(self) -> ItemId:
-        """The item's key in its run. Equal to `VerificationResult.item`."""
+        """The item's key in its run, equal to `VerificationResult.item`."""
         judge = self.parsing_model.id if self.parsing_model is not None else None
         return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
@@ -149,7 +154,7 @@ class ItemError:
 
 @dataclass(slots=True)
 class State:
-    """The state of one answer, or of one item, whose `parent` is the state of its answer.
+    """The state of an answer, or of an item whose `parent` is the state of its answer.
 
     `started` is the time from which seconds of work are counted; waiting moves it forward.
     """
@@ -169,19 +174,19 @@ class State:
     deadline: float | None = None
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in the folder, until `leave_workspace`."""
+        """Register that agents are working in the folder, until `leave_workspace` is called."""
         if folder not in self.workspaces:
             self.workspaces.add(folder)
             self.item.ports.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End processes started for agents in the folder, unless other items work there."""
+        """End processes started for agents in the folder, unless other items are working there."""
         if folder in self.workspaces:
             self.workspaces.remove(folder)
             await self.item.ports.leave_workspace(folder)
 
     def has(self, name: str) -> bool:
-        """Return whether the artifact exists in this state or in that of the answer."""
+        """Return whether the artifact exists in this state or in the state of the answer."""
         return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
@@ -191,7 +196,7 @@ class State:
         return self.parent.artifacts.get(name) if self.parent is not None else None
 
     def first_error(self) -> ItemError | None:
-        """Return the error that ended the answer or, if there is none, the item."""
+        """Return the error that ended the answer or, if there was none, the error that ended the item."""
         parent = self.parent
         return self.error if parent is None or parent.error is None else parent.error
 
@@ -205,9 +210,9 @@ class State:
 
 
 class StageCalls:
-    """The calls of one stage for one item.
+    """The calls made by a stage for an item.
 
-    `usage` is the sum of their tokens, and `failed` the number of calls that failed on every attempt. In a run that
+    `usage` is the sum of their tokens, and `failed` is the number of calls that failed in every attempt. In a run that
     makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
     """
 
@@ -225,7 +230,7 @@ class StageCalls:
 
     @property
     def info(self) -> CallInfo:
-        """The information on the item that calls carry by default."""
+        """The information about the item that calls include by default."""
         if self._info is None:
             item, planned = self._state.item, self._planned
             self._info = CallInfo(
@@ -244,11 +249,11 @@ class StageCalls:
 
     @property
     def notes(self) -> CallNotes | None:
-        """The notes of all calls, or None if there were none."""
+        """The combined notes of all calls, or None if there were no calls."""
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, and count the call and its usage. Raises `PortError` if it fails."""
+        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails."""
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         making = self._state.item.ports.call(
@@ -266,7 +271,7 @@ class StageCalls:
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
-        """Return the info for a call: the request's own or the item's, completed with the stage's notes."""
+        """Return the info for a call: the request's own info or the item's, with the stage's notes added."""
         info = self.info if request.info is NO_INFO else request.info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
@@ -274,20 +279,20 @@ class StageCalls:
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed on every attempt."""
+        """Count a call that failed in every attempt."""
         self.failed += 1
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
     def _count(self, usage: Usage) -> None:
-        """Add a call's usage to that of the stage, and to that of the state under the stage's `usage_key`."""
+        """Add a call's usage to that of the stage and, under the stage's `usage_key`, to that of the state."""
         self.usage = self.usage + usage
         totals, key = self._state.usage, self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 
 class StagePort:
-    """All three ports of a model, through which a stage calls it."""
+    """All three ports of a model, through which a stage calls the model."""
 
     __slots__ = ("_calls", "_model")
 
@@ -296,7 +301,7 @@ class StagePort:
         self._model = model
 
     async def aclose(self) -> None:
-        """Do nothing: the run closes its ports."""
+        """Do nothing, because the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
         """Return an awaitable for the model's reply to `messages`. Awaiting it may raise `PortError`."""

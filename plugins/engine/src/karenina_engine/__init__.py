@@ -1,6 +1,6 @@
-"""The run engine: model calls, costs, the journal, runs and their checks, offline work without calls, and results.
+"""The run engine: model calls, costs, the journal, runs and the checks before them, offline work, and results.
 
-The entry point names `plugin`.
+The package's entry point is `plugin`.
 """
 
 from __future__ import annotations

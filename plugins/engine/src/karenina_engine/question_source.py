@@ -1,4 +1,4 @@
-"""The part of a benchmark that a run needs, independent of the file or object that contains it."""
+"""The part of a benchmark needed by a run, independent of the file or object that contains it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class QuestionSource(Protocol):
-    """Questions in order, with the rubrics and settings that they share."""
+    """Questions in order, with the rubrics and settings they share."""
 
     @property
     def path(self) -> Path | None:
-        """The file that the questions were loaded from, or None."""
+        """The file from which the questions were loaded, or None."""
 
     @property
     def workspace_root(self) -> Path | None:
@@ -26,11 +26,11 @@ class QuestionSource(Protocol):
 
     @property
     def workspace_root_in_file(self) -> Path | None:
-        """The workspace root as the benchmark file states it, or None if it states none."""
+        """The workspace root as stated in the benchmark file, or None if the file does not state one."""
 
     @property
     def named_files(self) -> Sequence[str]:
-        """The files named in the benchmark file, from which more questions were read."""
+        """The files named in the benchmark file from which more questions were read."""
 
     @property
     def run_config(self) -> Mapping[str, JsonValue]:
@@ -38,11 +38,11 @@ class QuestionSource(Protocol):
 
     @property
     def global_rubric(self) -> Rubric | None:
-        """Traits that every question has."""
+        """The traits that every question has."""
 
     @property
     def dynamic_rubric(self) -> DynamicRubric | None:
-        """Traits that apply to every answer in which their concept is present."""
+        """The traits that apply to every answer in which their concept is present."""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -59,29 +59,29 @@ class QuestionSource(Protocol):
         """Iterate over the questions in order."""
 
     def __contains__(self, question_id: object) -> bool:
-        """Return whether there is a question with this id."""
+        """Return whether a question with this id exists."""
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError` if there is none."""
+        """Return the question with this id. Raises `KeyError` if it does not exist."""
 
     def written_id(self, question_id: str) -> str:
-        """Return the id of a question as the benchmark writes it, which may differ in its normal form."""
+        """Return a question's id as written in the benchmark, where its Unicode normalization may differ."""
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and the text of each of these questions, which may be faster than `get`."""
+        """Yield the id and text of each of these questions, which may be faster than `get`."""
 
     def unfinished_ids(self) -> Collection[str]:
-        """Return the ids of draft questions, which a run includes only if they are named."""
+        """Return the ids of draft questions, which are included in a run only if they are named."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits added.
 
-        `trait_names` selects traits (None: all). Raises `ValueError` if a trait of the question has the same name as a
-        shared one.
+        `trait_names` selects traits; None selects all. Raises `ValueError` if a trait of the question has the same name
+        as a shared trait.
         """
 
     def trait_names(self) -> Sequence[str]:
         """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Yield the questions in which one of `words` may occur: every such question, and possibly others."""
+        """Yield all questions that contain any of `words`, and possibly other questions."""

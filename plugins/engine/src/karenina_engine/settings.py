@@ -1,8 +1,8 @@
 """The engine's settings: limits, retries, budget and prices, executor and journal.
 
-Names that the reference implementation has and this one does not are translated, and each translation is logged. The
-reference's presets contain every setting. A value that equals the reference's default therefore requests nothing, and
-is dropped without a log message.
+Setting names that exist only in the reference implementation are translated, and each translation is logged. The
+reference's presets contain every setting. A value equal to the reference's default therefore requests nothing, and is
+dropped without a log message.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings under the names of this implementation.
+    """Return settings under this implementation's names.
 
-    Each name that is translated or dropped is logged, once per process. A setting that is given under both names keeps
-    the value of this implementation's name.
+    Each name that is translated or dropped is logged, once per process. If a setting is given under both names, the
+    value given under this implementation's name is kept.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -129,7 +129,7 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, how a name of the reference was handled."""
+    """Log, once per process, how a setting name of the reference was handled."""
     if new:
         logger.warning("the reference's %s is translated to %s", name, new)
     elif replaced:
@@ -139,24 +139,24 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
 
 
 def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that returns a value as the setting `name`, and converts strings of digits to integers."""
+    """Return a function that returns a value as the setting `name`, converting strings of digits to integers."""
 
     def translate(value: Any) -> dict[str, Any]:
-        """Return the value under `name`, as an integer if it is a string of digits."""
+        """Return the value under `name`, converted to an integer if it is a string of digits."""
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
     return translate
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
-    """Return limits by model as `model_concurrency`, and a single limit as `max_concurrency`."""
+    """Return limits by model as `model_concurrency`, or a single limit as `max_concurrency`."""
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}
 
 
 def _translate_retries(value: Any) -> dict[str, Any]:
-    """Return the retry settings in a policy of the reference. Its delays and other categories are dropped."""
+    """Return the retry settings in a policy of the reference, dropping its delays and other categories."""
     names = {"connection": "connection", "timeout": "timeout", "rate_limit": "rate_limit", "server_error": "server"}
     policy = value if isinstance(value, Mapping) else {}
     return {
@@ -178,9 +178,9 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's fields under the names of this implementation, and log each that is translated or dropped.
+    """Return a model's fields under this implementation's names, logging each field that is translated or dropped.
 
-    A model without an id gets its name as id.
+    A model without an id gets its name as its id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -214,7 +214,7 @@ def _note_model(id: str, notes: str) -> None:
 
 
 def _no_change(default: object, description: str, **bounds: Any) -> Any:
-    """Return the field of a setting that never changes a result."""
+    """Return the field for a setting that never changes a result."""
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 

@@ -1,7 +1,7 @@
 """The user's private files: how they are read and locked, and the file of trusted digests.
 
-A private file is read only if no other user can have written it. To change such a file, hold its lock (`locked`) and
-replace it with `karenina_toolkit.files.replace_file(..., private=True)`.
+A private file is read only if no other user could have written it. To change such a file, hold its lock (`locked`) and
+replace the file with `karenina_toolkit.files.replace_file(..., private=True)`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TrustFileError(KareninaError, ValueError):
 
 
 def load_trust() -> Trust:
-    """Return the digests that this user has trusted with `karenina trust`; none if the file does not exist yet.
+    """Return the digests that this user has trusted with `karenina trust`, or none if the file does not exist yet.
 
     Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
     """
@@ -40,9 +40,10 @@ def load_trust() -> Trust:
 
 
 def trust_path() -> Path:
-    """Return the path of the file with the trusted digests.
+    """Return the path of the file containing the trusted digests.
 
-    Its folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
+    Its folder is `KARENINA_CONFIG_HOME` if set, otherwise `karenina` in `XDG_CONFIG_HOME` if set, and otherwise
+    `~/.config/karenina`.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -52,10 +53,11 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add `digests` (as `digest_of` returns them) to the user's file with `note` and the time, and return its path.
+    """Add `digests` (in the form returned by `digest_of`) to the user's file with `note` and the time, and
+    return its path.
 
-    Digests that are already stored keep their note. Raises `ValueError` if a digest is not a SHA-256 in lowercase
-    hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
+    Digests that are already stored keep their note. Raises `ValueError` if a digest is not a SHA-256 digest in
+    lowercase hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
     """
     new = list(digests)
     for digest in new:
@@ -76,7 +78,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the notes and times of trusted digests; empty if the file does not exist.
+    """Return the notes and times of trusted digests, or an empty dict if the file does not exist.
 
     Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
     """
@@ -100,14 +102,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _broken_message(path: Path, why: str) -> str:
-    """Return the message for a malformed file of trusted digests."""
+    """Return the message for a malformed trusted-digests file."""
     return (
         f"{path}: this file of trusted digests is malformed ({why}); repair it, or delete it and trust your files again"
     )
 
 
 def _is_digest(text: str) -> bool:
-    """Return whether a string is a SHA-256 in lowercase hexadecimal."""
+    """Return whether a string is a SHA-256 digest in lowercase hexadecimal."""
     return len(text) == _DIGEST_LENGTH and not set(text) - set("0123456789abcdef")
 
 
@@ -115,7 +117,7 @@ def read_private(path: Path) -> str | None:
     """Return the text of one of the user's private files, or None if the file does not exist.
 
     Raises `OSError` if the path is a link or not a regular file, or if the file or its folder is owned by another user
-    or writable by every user; raises `UnicodeDecodeError` if it is not UTF-8.
+    or writable by every user. Raises `UnicodeDecodeError` if the file is not UTF-8.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -136,10 +138,10 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file inside the `with` block, so that its content cannot change between reading and replacing it.
+    """Lock a private file inside the `with` block, so that its contents cannot change between reading and replacing it.
 
-    Creates the file's folder. Raises `OSError` if other users can write to the folder, and `TimeoutError` if another
-    process holds the lock for longer than `LOCK_SECONDS`.
+    Creates the file's folder if needed. Raises `OSError` if other users can write to the folder, and `TimeoutError` if
+    another process holds the lock for longer than `LOCK_SECONDS`.
     """
     from filelock import FileLock, Timeout
 
@@ -165,8 +167,8 @@ def check_folder(folder: Path) -> None:
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
     """Raise `OSError` if a file or folder is owned by another user or writable by every user.
 
-    Root is not another user. With `sticky_is_fine`, a folder like /tmp, in which users cannot replace files of others,
-    may be writable. Windows is not checked.
+    Root does not count as another user. With `sticky_is_fine`, a folder like /tmp, where users cannot replace each
+    other's files, may be writable. Windows is not checked.
     """
     if not hasattr(os, "geteuid"):
         return

@@ -1,4 +1,4 @@
-"""Rubric traits: qualities of an answer that have no single correct value, as data. Stages score them."""
+"""Rubric traits as data: qualities of an answer that have no single correct value. Stages score them."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
 class Rubric(BaseModel, defer_build=True):
     """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
 
-    Immutable. A plain list of traits (or of their JSON, each with a `type`) is accepted in place of the lists. Raises
-    `ValueError` if two traits have the same name.
+    Immutable. A plain list of traits (or their JSON, each with a `type`) is accepted in place of the separate lists.
+    Raises `ValueError` if two traits have the same name.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,7 +75,7 @@ class Rubric(BaseModel, defer_build=True):
     def _sorted_by_kind(cls, data: Any) -> Any:
         """Return an iterable of traits as one list for each kind, with JSON values converted to traits.
 
-        Return other data unchanged. Raises `ValueError` for an item that is neither a trait nor a mapping.
+        Returns other data unchanged. Raises `ValueError` for an item that is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
@@ -101,7 +101,7 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
-        """Return the rubric. Raises `ValueError` if two of its traits have the same name."""
+        """Return the rubric. Raises `ValueError` if two traits have the same name."""
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -114,12 +114,12 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def of(cls, *traits: RubricTrait) -> Self:
-        """Return a rubric of these traits."""
+        """Return a rubric containing these traits."""
         return cls.model_validate(list(traits))
 
     @property
     def traits(self) -> Iterator[RubricTrait]:
-        """All traits: by kind in the order of the fields, and within a kind in the given order."""
+        """All traits: ordered by kind, in the order of the fields, and within each kind in the given order."""
         return chain(*_lists_of(self))
 
     @property
@@ -135,9 +135,10 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """Return the traits of the benchmark and of the question in one rubric, the benchmark's first in each kind.
+        """Return a rubric with the traits of the benchmark and the question; within each kind, the benchmark's
+        come first.
 
-        Raises `ValueError` if both contain a trait of the same name.
+        Raises `ValueError` if both contain a trait with the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
@@ -152,9 +153,9 @@ class Rubric(BaseModel, defer_build=True):
 
 
 class DynamicRubric(Rubric, defer_build=True):
-    """Traits that are scored only for answers that contain their concept.
+    """Traits that are scored only for answers in which their concept is present.
 
-    Each trait needs a `summary` or a `description` for the check whether the concept is present.
+    Each trait needs a `summary` or a `description`, used to check whether the concept is present.
     """
 
     @model_validator(mode="after")
@@ -173,7 +174,7 @@ class DynamicRubric(Rubric, defer_build=True):
 
 
 def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) -> None:
-    """Raise `ValueError` if the static and the dynamic rubric of a question share a trait name."""
+    """Raise `ValueError` if the static and dynamic rubrics of a question share a trait name."""
     if rubric is None or dynamic is None:
         return
     both = sorted(set(rubric.names) & set(dynamic.names))

@@ -19,8 +19,8 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class RubricTrait(BaseModel):
     """A quality of answers, as immutable data. Stages score it.
 
-    A subclass is one *kind* of trait: its field `type` has a literal value of its own, and `register_trait_kind`
-    registers the class. Scores are stored under the trait's `name`, which is unique in a rubric.
+    Each subclass is a *kind* of trait: its field `type` has its own literal value, and the class is registered with
+    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique within a rubric.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -46,10 +46,10 @@ class RubricTrait(BaseModel):
 
 
 class UnknownTrait(RubricTrait, defer_build=True):
-    """A trait that cannot be scored; it keeps all its fields as they were read.
+    """A trait that cannot be scored, and keeps all its fields as they were read.
 
-    Either its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind. If
-    they are invalid, `unscorable` is the reason. Results report the missing score as an error.
+    Either its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind, in
+    which case `unscorable` is the reason. Results report the missing score as an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -65,9 +65,9 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
     """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
 
-    The default of the class's `type` field is the name of the kind. Registering a class again has no effect. Raises
-    `ValueError` if there is no such default, another class has the name, or a third party's kind has a name that does
-    not start with its package.
+    The default value of the class's `type` field is the name of the kind. Registering a class again has no effect.
+    Raises `ValueError` if there is no such default, if another class has the name, or if a third-party kind has a name
+    that does not start with the name of its package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -88,15 +88,15 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered trait kinds, keyed by name, in the order of their registration (the core's first)."""
+    """Return the registered trait kinds, keyed by name, in the order of registration (the core's first)."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """Return the trait that `trait_to_json` converted to `data`.
 
-    Return an `UnknownTrait`, which keeps all fields, if `type` is not registered or `unscorable` is set. Raises
-    `ValueError` (pydantic's `ValidationError` is one) if `type` is missing or a field is invalid.
+    Returns an `UnknownTrait`, which keeps all fields, if `type` is not registered or `unscorable` is set. Raises
+    `ValueError` (such as pydantic's `ValidationError`) if `type` is missing or a field is invalid.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
@@ -106,7 +106,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as a JSON-compatible dict with its `type` first, without fields that have their defaults."""
+    """Return the trait as a JSON-compatible dict with its `type` first and without default values."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}
@@ -138,7 +138,7 @@ class ScaledTrait(RubricTrait):
     def _schema_of_a_class(cls, data: Any) -> Any:
         """Return the values with `template_schema` filled in if `kind` is a pydantic class or has a `schema`.
 
-        For kind template, `higher_is_better` is None by default.
+        For the kind template, `higher_is_better` is None by default.
         """
         if not isinstance(data, Mapping):
             return data
@@ -186,5 +186,5 @@ class ScaledTrait(RubricTrait):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of a literal trait's classes, lowest first; empty for other kinds."""
+        """The names of a literal trait's classes, lowest first, or an empty tuple for other kinds."""
         return tuple(self.classes or ())

@@ -30,7 +30,7 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge agent scores after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
-    because files with traits are shared.
+    because files containing traits are shared.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -73,10 +73,11 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 class CallableRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a function computes from the answer's text.
 
-    `f(text)` returns a bool, a number (for kind score) or the name of a class (for kind literal). The function is given
-    by its import path or as source text, which runs only if the user trusts it. Nothing is ever pickled or unpickled:
-    `pickled` only preserves a function that another program stored, and a trait that has only this function cannot be
-    scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
+    `f(text)` returns a bool, a number (for the kind score) or the name of a class (for the kind literal). The function
+    is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever pickled or
+    unpickled: `pickled` only preserves a function stored by another program, and a trait that has only this function
+    cannot be scored. A slow function must limit its own time: after `item_timeout`, a run ignores the function but
+    cannot stop it.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -98,8 +99,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
     def _one_function(self) -> Self:
         """Return the trait.
 
-        Raises `ValueError` unless exactly one of `function`, `source` and `pickled` is given and valid, and for
-        `invert_result` with any kind other than boolean.
+        Raises `ValueError` unless exactly one of `function`, `source` and `pickled` is given and valid, or if
+        `invert_result` is set for any kind other than boolean.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -117,12 +118,12 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @classmethod
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
-        """Return a trait that calls `function` with the answer's text; `fields` are further fields of the trait.
+        """Return a trait that calls `function` with the answer's text; `fields` are additional fields of the trait.
 
         The function is the caller's own code: it needs no trust in this process, and may use globals of its module and
         variables of enclosing functions. Files store its import path, or its source if its module cannot be imported.
-        If there is no source, or the source does not work on its own, the trait cannot be saved, and `unsaved` says
-        why. Raises `ValueError` for a function that cannot be called with one argument.
+        If there is no source, or the source does not work on its own, the trait cannot be saved, and `unsaved` states
+        why. Raises `ValueError` if the function cannot be called with one argument.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters
@@ -142,17 +143,20 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @property
     def given(self) -> Callable[[str], object] | None:
-        """The function that was passed to `from_callable`; None for a trait from a file."""
+        """The function passed to `from_callable`, or None for a trait from a file."""
         return self._callable
 
     @property
     def unsaved(self) -> str | None:
-        """Why the function from `from_callable` cannot be saved or sent to other processes, and what to do; or None."""
+        """Why the function from `from_callable` cannot be saved or sent to other processes, or None if it can.
+
+        The reason also states what to do.
+        """
         return self._unsaved
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return a function's source, and the reason why it does not work on its own (None if it does)."""
+    """Return a function's source, and the reason why it does not work on its own, or None if it does."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
@@ -167,7 +171,7 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
 
 
 def _globals(code: CodeType) -> set[str]:
-    """Return the global names that the code uses, nested functions included."""
+    """Return the global names used by the code, including those used by nested functions."""
     own = {
         instruction.argval
         for instruction in dis.get_instructions(code)
@@ -177,7 +181,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def owned_trait_fields() -> frozenset[str]:
-    """Return the names of the trait fields that members of this project own, whether they are installed or not."""
+    """Return the names of the trait fields owned by this project's packages, whether or not they are installed."""
     return frozenset(read_catalog()["trait_fields"])
 
 
@@ -185,9 +189,9 @@ def owned_trait_fields() -> frozenset[str]:
 class LLMRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge model scores from the answer's text.
 
-    `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. In
-    files, they are written beside the trait's own fields; a table named after the package is also read. Fields that are
-    None are dropped.
+    `extra` contains the fields owned by plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In
+    files, they are written alongside the trait's own fields; a table named after the package is also read. Fields that
+    are None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -197,7 +201,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Return the values with fields owned by plugins moved to `extra`, without those that are None."""
+        """Return the values with the fields owned by plugins moved to `extra`, dropping those that are None."""
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
@@ -221,7 +225,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
 @register_trait_kind
 class MetricRubricTrait(RubricTrait, defer_build=True):
-    """A trait that counts the expected statements in an answer, and computes metrics from 0 to 1 from the counts.
+    """A trait that counts the expected statements in an answer, and computes metrics from 0 to 1 from these counts.
 
     - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
       are no true negatives, so `specificity` and `accuracy` cannot be computed.
@@ -242,8 +246,8 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
     def _computable(self) -> Self:
         """Return the trait.
 
-        Raises `ValueError` if a metric is repeated or cannot be computed in the evaluation mode, and if
-        `tn_instructions` are missing from `full_matrix` or given for `tp_only`.
+        Raises `ValueError` if a metric is repeated or cannot be computed in the evaluation mode, or if
+        `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is named twice in {list(self.metrics)}")
@@ -264,9 +268,9 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
 @register_trait_kind
 class RegexRubricTrait(RubricTrait, defer_build=True):
-    """A trait that is true if `pattern` is found anywhere in the answer, or with `invert_result`, if it is not.
+    """A trait that is true if `pattern` is found anywhere in the answer or, with `invert_result`, if it is not found.
 
-    Patterns have the syntax of the `regex` library. They are checked when a file is loaded and before a run.
+    Patterns use the syntax of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

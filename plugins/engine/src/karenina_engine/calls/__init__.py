@@ -1,1 +1,1 @@
-"""Model calls: ports, limits, retries, and checks of replies."""
+"""Model calls: ports, limits, retries, and reply checks."""

@@ -1,6 +1,6 @@
 """A model call: its target, messages and size, and the interfaces of the objects that handle it.
 
-`PanelModel` represents a panel of judges where a configuration names a single judge.
+`PanelModel` is a panel of judges used where a configuration specifies a single judge.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 class CallSize(NamedTuple):
     """The size of a call.
 
-    `characters` are those of its messages and request. `density` is the maximum number of tokens per character, and
-    `turns` the maximum number of requests, which is above 1 only for an agent that is called as a whole.
+    `characters` is the length of the call's messages and request. `density` is the maximum number of tokens per
+    character. `turns` is the maximum number of requests, which exceeds 1 only for an agent called as a whole.
     """
 
     characters: int
@@ -47,7 +47,7 @@ class CallSize(NamedTuple):
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
     """Return the size of a call that sends `messages` and `request`, which is JSON-compatible data or None.
 
-    Only an agent (`is_agent`) can have more than one turn: the `max_turns` of its request.
+    Only an agent call (`is_agent`) can have more than one turn; the limit is the `max_turns` in its request.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -61,11 +61,12 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The target of a call: a model through one port of an adapter, or a service (the port `service`).
+    """The target of a call: a model reached through one of an adapter's ports, or a service (the port `service`).
 
-    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` contains all parameters
-    that may change a reply, as JSON-compatible data without secrets. With `by_item`, the reply also depends on the
-    question and replicate, as a recording does. A run has one endpoint for each model and port.
+    `adapter` contains the adapter's interface and version, and `spec` is its specification. `identity` contains all
+    parameters that may change a reply, as JSON-compatible data without secrets. If `by_item` is set, the reply also
+    depends on the question and replicate, as it does for a recording. A run has one endpoint for each combination of
+    model and port.
     """
 
     port: PortKind
@@ -78,7 +79,7 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of port, adapter and identity, unless `stored_digest` (read from a journal) replaces it."""
+        """The digest of the port, adapter and identity, or `stored_digest` (read from a journal) if it is set."""
         if self.stored_digest is not None:
             return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
@@ -87,15 +88,16 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call:
-    """A call to make.
+    """A call to be made.
 
     `messages` are sent to the model; for an agent's turn, they are the agent's messages and its trace so far. `request`
-    contains everything else that decides the reply, as JSON-compatible data: the schema, or an agent's tools and
-    limits. `notes` records the time and the retries that the reply took, and is complete when the reply is stored.
+    contains everything else that determines the reply, as JSON-compatible data: the schema, or an agent's tools and
+    limits. `notes` records how long the reply took and how many retries it needed; it is complete when the reply is
+    stored.
 
     A call that is not `self_contained` also leaves files that other calls read, so a resumed run does not reuse its
-    stored reply. A `composite` call consists of calls that are made and counted on their own, such as an agent's turns;
-    the composite call itself is not limited, retried or counted.
+    stored reply. A `composite` call consists of other calls, such as an agent's turns, which are made and counted
+    separately; the composite call itself is not limited, retried or counted.
     """
 
     endpoint: Endpoint
@@ -108,14 +110,15 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is called, as opposed to a service, which has no limit, tokens or price."""
+        """Whether the call is to a model rather than to a service, which has no limit, tokens or price."""
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """The SHA-256 of everything that decides the reply: endpoint, messages, request, replicate and sample.
+        """The SHA-256 digest of everything that determines the reply: endpoint, messages, request, replicate and
+        sample.
 
-        Calls with the same key are identical: the reply to one of them is used for all.
+        Calls with the same key are identical, and share a single reply.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -125,19 +128,19 @@ class Call:
 
     @cached_property
     def size(self) -> CallSize:
-        """The size of the call, from which a budget estimates the cost."""
+        """The size of the call, which a budget uses to estimate the cost."""
         return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
-        """Return the call with the key that it would have for an endpoint with this digest."""
+        """Return the call with the key it would have for an endpoint with this digest."""
         return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The outcome of a call: a `reply`, or the `error` of its last attempt.
+    """The outcome of a call: a `reply`, or the `error` from its last attempt.
 
-    A cancelled call has neither; its outcome is reported to observers, but not stored. `files` are the files that the
+    A cancelled call has neither; its outcome is reported to observers but not stored. `files` are the files that the
     adapter kept for the item.
     """
 
@@ -148,7 +151,10 @@ class CallOutcome:
 
 
 class CallRecord(Protocol):
-    """The part of a call that stores, ledgers and budgets use: a `Call`, or the record of a call in another process."""
+    """The parts of a call that stores, ledgers and budgets use.
+
+    This is either a `Call` or the record of a call in another process.
+    """
 
     @property
     def endpoint(self) -> Endpoint:
@@ -172,80 +178,84 @@ class CallRecord(Protocol):
 
     @property
     def composite(self) -> bool:
-        """Whether the call consists of other calls, each recorded on its own."""
+        """Whether the call consists of other calls, each recorded separately."""
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is called, as opposed to a service."""
+        """Whether the call is to a model rather than to a service."""
 
     def with_endpoint_digest(self, digest: bytes) -> CallRecord:
-        """Return the call with the key that it would have for an endpoint with this digest."""
+        """Return the call with the key it would have for an endpoint with this digest."""
 
 
 class ReplyStore(Protocol):
-    """A store of replies, so that no finished call is made twice."""
+    """A store for replies, which ensures that no completed call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of an identical call, or None if the call has to be made.
 
-        After None, the caller must call `store` or `leave`. Raises `PortError` if nothing is stored and no call may be
-        made.
+        If the result is None, the caller must call `store` or `leave`. Raises `PortError` if nothing is stored and no
+        calls may be made.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
-        """Store the outcome of a call. Once the returned awaitable has completed, the outcome survives the process.
+        """Store the outcome of a call. Once the returned awaitable completes, the outcome will survive the end of the
+        process.
 
         Awaiting it may raise `PortError` if the reply cannot be stored.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Record that a call that was not found is not made after all, or that its outcome cannot be stored."""
+        """Record that a call that was not found will not be made after all, or that its outcome cannot be stored."""
 
 
 class BudgetGuard(Protocol):
-    """The budget for calls: `karenina_engine.cost.budget.Budget`, or a proxy for one in another process."""
+    """The budget for calls: `karenina_engine.cost.budget.Budget`, or a proxy for a budget in another process."""
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the call's expected maximum cost, and return the id of the reservation for `release`.
+        """Reserve the call's expected maximum cost, and return the reservation's id for use with `release`.
 
         Raises `OverBudget` if the budget does not cover the call.
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given what other calls have cost since."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count a call's actual cost in picodollars. An unknown cost (None) is counted at its expected maximum."""
+        """Count a call's actual cost in picodollars.
+
+        If the cost is unknown (None), count the expected maximum instead.
+        """
 
     def release(self, reserved: int) -> None:
-        """Release a reservation, after the call's actual cost was counted."""
+        """Release a reservation after the call's actual cost has been counted."""
 
 
 class CallListener(Protocol):
-    """A listener to the calls of a run: `karenina_engine.progress.observers.Observers`."""
+    """A listener that is notified of a run's calls: `karenina_engine.progress.observers.Observers`."""
 
     observes_calls: bool
     """Whether any observer observes calls."""
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a call starts. Return a function that reports its outcome."""
+        """Report that a call is starting, and return a function that reports its outcome."""
 
 
 class CallLedger(Protocol):
-    """A ledger of the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
+    """A ledger that records the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars, or None if unknown."""
+        """Count a completed call, and return its cost in picodollars, or None if the cost is unknown."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was stored earlier, or shared with an identical call."""
+        """Count a reply that had already been stored, or was shared with an identical call."""
 
 
 @dataclass(slots=True)
 class CallCounts:
     """Counts of calls: `made`, `cached` (answered by a stored or shared reply) and `failed`.
 
-    `used` is the usage of the calls that were made, and `saved` that of the cached replies. `unknown_ends` counts
+    `used` is the usage of the calls that were made, and `saved` that of the cached replies. `unknown_ends` counts the
     replies that ended for an unknown reason, by server and reason.
     """
 
@@ -257,7 +267,7 @@ class CallCounts:
     unknown_ends: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: CallCounts) -> None:
-        """Add the counts of `other`."""
+        """Add the counts from `other` to these counts."""
         self.made += other.made
         self.cached += other.cached
         self.failed += other.failed
@@ -269,8 +279,7 @@ class CallCounts:
 class PanelModel(ModelConfig):
     """A panel of judges in place of a single judge. Results contain its `id` and names, but it is never called itself.
 
-    `members` are the judges that the panel asks about every answer, and `others` those that it asks about some answers
-    only.
+    `members` are the judges asked about every answer, and `others` are those asked about only some answers.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

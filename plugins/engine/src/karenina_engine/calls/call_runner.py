@@ -1,7 +1,7 @@
-"""The path of a model call: stored replies, identical calls in flight, budget, limits, retries, then the adapter.
+"""The steps of a model call: stored replies, identical calls in flight, budget, limits, retries, and then the adapter.
 
-`karenina_engine.run.port_factory` describes a request as a `Call` and passes it to `CallRunner.make`. Everything that a
-run adds to a call is in this module, for all ports and adapters.
+`karenina_engine.run.port_factory` describes a request as a `Call` and passes it to `CallRunner.make`. This module
+contains everything that a run adds to a call, for all ports and adapters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(slots=True)
 class _CallInFlight:
-    """A call in flight, which identical calls wait for. `outcome` remains None if the call was cancelled."""
+    """A call in flight that identical calls are waiting for. `outcome` remains None if the call was cancelled."""
 
     ended: asyncio.Event | None = None  # created by the first call that waits; usually none does
     outcome: CallOutcome | None = None
@@ -46,17 +46,17 @@ class _CallInFlight:
         await self.ended.wait()
 
     def end(self) -> None:
-        """Wake the calls that wait for this one."""
+        """Wake the calls waiting for this one."""
         if self.ended is not None:
             self.ended.set()
 
 
 @dataclass(slots=True)
 class CallRunner:
-    """The runner that makes the model calls of a run.
+    """Makes the model calls of a run.
 
-    If `reply_store` is None, no reply is stored; if `ledger` and `budget` are None, no cost is counted. `storing` is
-    the number of replies that are being stored now.
+    If `reply_store` is None, replies are not stored; if `ledger` and `budget` are None, costs are not counted.
+    `storing` is the number of replies currently being stored.
     """
 
     limits: ConcurrencyLimits
@@ -71,7 +71,7 @@ class CallRunner:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls in flight, plus the number of replies that are being stored."""
+        """The number of calls in flight, plus the number of replies being stored."""
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
@@ -119,7 +119,7 @@ class CallRunner:
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
         """Return the outcome of an identical call, stored or in flight, or None if this call has to be made.
 
-        In that case, the call is registered as being in flight.
+        If it has to be made, the call is registered as being in flight.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -137,10 +137,10 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the call's outcome, and then pass it to the calls that wait for it.
+        """Store the call's outcome, and then pass it to the calls waiting for it.
 
-        An outcome of None means that the call was cancelled; nothing is stored, and the next of the waiting calls is
-        made instead. Raises `PortError` if the outcome cannot be stored.
+        If `outcome` is None, the call was cancelled: nothing is stored, and the next waiting call is made instead.
+        Raises `PortError` if the outcome cannot be stored.
         """
         mine = self._in_flight[call.key]
         self.storing += 1
@@ -158,11 +158,11 @@ class CallRunner:
             self._end_flight(call)
 
     def _end_flight(self, call: Call) -> None:
-        """Remove a call from those in flight, and wake the calls that wait for it."""
+        """Remove a call from the calls in flight, and wake the calls waiting for it."""
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps that it needs (budget, limits, retries, observers)."""
+        """Return an awaitable that makes the call with the steps it needs (budget, limits, retries, observers)."""
         if call.composite:
             making = send()
         elif not call.is_model_call:
@@ -189,7 +189,7 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Count a model's reply in `tally`. Replies of services and of composite calls are not counted."""
+        """Count a model's reply in `tally`. Replies to composite calls, or from services, are not counted."""
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
@@ -197,10 +197,9 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason, and log a warning for the first with this reason.
+        """Count a reply that ended for an unknown reason, and log a warning the first time this reason occurs.
 
-        A reason may contain an id, so beyond the first `_MOST_REASONS` reasons of a server, all others are counted
-        together.
+        Because a reason may contain an id, reasons beyond a server's first `_MOST_REASONS` are counted together.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -211,7 +210,7 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, and retry as the policy allows. Raises `PortError` if no attempt succeeded."""
+        """Call a service, retrying as the policy allows. Raises `PortError` if no attempt succeeds."""
         self.limits.services += 1
         began = time.monotonic()
         try:
@@ -223,7 +222,7 @@ class CallRunner:
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
         """Make the call once the budget covers it.
 
-        Raises `OverBudget` if the budget is exhausted first, and `PortError` if no attempt succeeded.
+        Raises `OverBudget` if the budget is exhausted first, and `PortError` if no attempt succeeds.
         """
         reservation = _Reserved(budget, call)
         await reservation.renew()
@@ -233,17 +232,17 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger and the budget."""
+        """Record the usage of a request in both the ledger and the budget."""
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, and retry as the policy allows.
+        """Make the call within the server's limit, retrying as the policy allows.
 
-        While a call waits for a retry, its reservation is released, so that other calls can be made. Raises the
-        `PortError` of the last attempt if none succeeded.
+        While a call waits to be retried, its reservation is released so that other calls can be made. Raises the
+        `PortError` from the last attempt if none succeeds.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -292,7 +291,7 @@ class CallRunner:
                 await reservation.renew()
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
-        """Return a stored reply, or raise a stored error, as if the call had been made now."""
+        """Return a stored reply, or raise a stored error, as if the call had just been made."""
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)
         if cached.error is not None:
@@ -308,7 +307,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Note that a call starts (`change` is 1) or ends (-1), and the time during which any call is open."""
+    """Note that a call is starting (`change` is 1) or ending (-1), and update the time during which calls are open."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -316,26 +315,26 @@ def _note_open_calls(notes: CallNotes, change: int) -> None:
 
 @dataclass(slots=True)
 class _Reserved:
-    """A call's reservation in a budget. `number` is None while nothing is reserved."""
+    """A call's budget reservation. `number` is None while nothing is reserved."""
 
     budget: BudgetGuard
     call: Call
     number: int | None = None
 
     async def renew(self) -> None:
-        """Release any current reservation, and reserve the call's expected maximum cost.
+        """Release the current reservation, if any, and reserve the call's expected maximum cost.
 
-        Raises `OverBudget` if the budget does not cover it.
+        Raises `OverBudget` if the budget does not cover the call.
         """
         self.release()
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call may be made now, with the permit that it holds.
+        """Return whether the call may be made now with its current permit.
 
-        If other calls have cost more than expected since the reservation, the permit is released and the reservation
-        renewed; the call then needs a new permit. Raises `OverBudget` if the budget does not cover the renewed
-        reservation.
+        If other calls have cost more than expected since the reservation was made, the permit is released and the
+        reservation renewed, and the call needs a new permit. Raises `OverBudget` if the budget does not cover the
+        renewed reservation.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)
@@ -355,7 +354,7 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Return a sentence on how many replies of a model's server ended for an unknown reason."""
+    """Return a sentence stating how many replies from a model's server ended for an unknown reason."""
     replies = f"{count} {'reply' if count == 1 else 'replies'}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"

@@ -1,15 +1,15 @@
-"""Limits on calls in flight: one for each server, which adapts during the run, and one for all servers together.
+"""Limits on calls in flight: one per server, which adapts during the run, and one for all servers together.
 
-Each call to a server (the models with the same interface, name and base URL) needs a permit. How many calls a server
-can handle is not known, so the number of permits adapts. It doubles with each round of replies until the server refuses
-a call (with status 429, for example). Then it is halved, quickly returns to just below the number at which the server
-refused, and searches for more from there: one permit at a time, and more slowly after each further refusal. Refusals of
-calls that were in flight together count as one. (This is TCP's congestion control: V. Jacobson, Congestion avoidance
-and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls change
-nothing (`karenina_engine.calls.overload_detection`).
+Each call to a server (the models with the same interface, name and base URL) needs a permit. It is not known in advance
+how many calls a server can handle, so the number of permits adapts. It doubles with each round of replies until the
+server refuses a call (with status 429, for example). It is then halved, quickly returns to just below the number at
+which the server refused, and from there increases by one permit at a time, more slowly after each further refusal.
+Simultaneous refusals of calls in flight count as one. (This is TCP's congestion control: V. Jacobson, Congestion
+avoidance and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls
+have no effect (`karenina_engine.calls.overload_detection`).
 
-A server that accepts every call but makes it wait never refuses one. Therefore the doubling also ends when more permits
-bring no more replies.
+A server that accepts every call but makes it wait never refuses one. For this reason, doubling also stops when more
+permits bring no more replies.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def is_refusal(error: PortError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The initial (`start`) and maximum (`ceiling`) number of permits for a server. With `fixed`, it never changes."""
+    """The initial (`start`) and maximum (`ceiling`) number of permits for a server.
+
+    If `fixed`, the number never changes.
+    """
 
     start: int = START
     ceiling: int = CEILING
@@ -61,12 +64,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """The limits that a configuration sets.
+    """The limits set by a configuration.
 
-    `most` is the limit for all servers together (None: no limit), and `models` maps model ids to fixed limits. Other
-    servers start with `start` permits and have no more than `ceiling`; a number that an adapter declares replaces
-    `ceiling`, and also `start` if `start` is None. `part` is the index of a worker and the number of workers; each
-    worker gets an equal share of the permits.
+    `most` is the limit for all servers together, or None for no limit. `models` maps model ids to fixed limits. Other
+    servers start with `start` permits and have no more than `ceiling`. If an adapter declares a limit, it replaces
+    `ceiling`, and also `start` if `start` is None. `part` contains the index of a worker and the number of workers;
+    each worker gets an equal share of the permits.
     """
 
     start: int | None = None
@@ -76,15 +79,16 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers, so that all workers together have the limits of one process.
+        """Return the limits for one of several workers, so that all workers together have the limits of a single
+        process.
 
-        Each worker gets at least one permit, so with more workers than permits, the workers together exceed the limit.
+        Each worker gets at least one permit, so if there are more workers than permits, together they exceed the limit.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return the bounds for the model's server. `declared` is the number that its adapter declares, or None."""
+        """Return the bounds for the model's server. `declared` is the number declared by its adapter, or None."""
         fixed = self.models.get(model.id)
         if fixed is not None:
             permits = _share_of(fixed, *self.part)
@@ -95,15 +99,15 @@ class Concurrency:
 
 
 def _share_of(permits: int, worker: int, workers: int) -> int:
-    """Return one worker's share of `permits`, which is at least 1."""
+    """Return one worker's share of `permits`, which is always at least 1."""
     return max(1, (permits + workers - 1 - worker) // workers)
 
 
 class ServerLimiter:
-    """The limiter for one server.
+    """Limits the calls to one server.
 
-    A call gets a permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`, `on_overload`
-    or `release`, depending on its outcome. A call that waits for a retry holds no permit.
+    A call gets its permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`,
+    `on_overload` or `release`, depending on its outcome. A call waiting to be retried has no permit.
     """
 
     __slots__ = (
@@ -165,13 +169,13 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit, as a number above 0, or 0 if none is free and the call has to `wait`."""
+        """Return a permit (a number above 0), or 0 if none is free and the call has to `wait`."""
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Return a permit as soon as one is free. Calls with the lowest `order` get theirs first."""
+        """Return a permit as soon as one is free. Calls with the lowest `order` are served first."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
@@ -187,7 +191,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return the permit after a reply. A reply may raise the limit, and ends a pause."""
+        """Return the permit after a reply. A reply may raise the limit, and it ends a pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1
@@ -203,9 +207,9 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return `permit` after the server refused the call. This may lower the limit, or pause calls to the server.
+        """Return `permit` after the server refused the call. This may lower the limit or pause calls to the server.
 
-        `retry_after` is the delay that the server asked for, in seconds, or None.
+        `retry_after` is the delay in seconds requested by the server, or None.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -224,17 +228,17 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return for how many seconds the server has refused all calls, or 0 if its last answer was a reply."""
+        """Return how many seconds the server has been refusing all calls, or 0 if it last answered with a reply."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
-        """Return the permit after a call whose outcome is not related to the server's load."""
+        """Return the permit after a call whose outcome is unrelated to the server's load."""
         self.held -= 1
         self._limits.held -= 1
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, unless it is fixed. From the second refusal without a reply in between, also pause."""
+        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause."""
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:
@@ -243,7 +247,7 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, in_flight: int) -> None:
-        """Halve the limit, and note the number of calls at which the server refused, below which it may grow fast.
+        """Halve the limit, and note the number of calls at which the server refused; below it, the limit may grow fast.
 
         Each further refusal at that number halves the speed of the later search beyond it.
         """
@@ -256,30 +260,34 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to waiting calls, without regard to calls to other servers."""
+        """Grant the free permits to waiting calls, regardless of calls to other servers."""
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Grant a permit to the first waiting call, or to none if that call was cancelled."""
+        """Grant a permit to the first waiting call, or to none if that call has been cancelled."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that would get the next permit, or None if no call waits or no permit is
-        free.
+        """Return the order of the call that would get the next permit.
+
+        Returns None if no call is waiting or no permit is free.
         """
         while self._queue and self._queue[0][2].done():
             heappop(self._queue)
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
 
     def _has_free_permit(self) -> bool:
-        """Return whether a call may start now: the server is not paused, and neither it nor the run is at its limit."""
+        """Return whether a call may start now.
+
+        This requires that the server is not paused, and that neither the server nor the run is at its limit.
+        """
         return self.held < int(self.limit) and self._pausing is None and self._limits.held < self._limits.most
 
     def _grant(self) -> int:
-        """Count a call that starts, and return its permit."""
+        """Count a call as started, and return its permit."""
         self.held += 1
         self._limits.held += 1
         self._granted += 1
@@ -308,7 +316,7 @@ class ServerLimiter:
     def _compare_rounds(self, permits: int) -> None:
         """At the end of a round, withdraw the new permits if they did not increase the rate of replies.
 
-        `permits` is the number of permits before the reply, and so of the replies that end a round.
+        `permits` is the number of permits before the reply, and therefore the number of replies that end a round.
         """
         this = self._round
         this.replies += 1
@@ -330,7 +338,7 @@ class ServerLimiter:
     def _pause(self, retry_after: float | None) -> None:
         """Grant no permits for a while, because the server has only refused calls and would refuse more.
 
-        The pause lasts for `retry_after` seconds or longer (None: no minimum), but not for more than `_LONGEST_PAUSE`.
+        The pause lasts at least `retry_after` seconds (if not None), but no longer than `_LONGEST_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -345,7 +353,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _end_pause(self) -> None:
-        """End the pause, if there is one, without waking waiting calls."""
+        """End the pause, if there is one, without waking any waiting calls."""
         if self._pausing is not None:
             self._pausing.cancel()
             self._pausing = None
@@ -353,11 +361,11 @@ class ServerLimiter:
 
 @dataclass(slots=True)
 class ConcurrencyLimits:
-    """The limiters of all servers of a run. `bounds` returns the bounds for a model's server.
+    """The limiters for all servers of a run. `bounds` returns the bounds for a model's server.
 
-    `most` is the limit for all servers together. `changed` is set whenever the capacity changes. `clock` returns
-    seconds. If a server has refused all calls for longer than `patience` seconds, pauses become short, so that the
-    remaining calls to it fail soon. `services` is the number of services being called, which have no limit.
+    `most` is the limit for all servers together. `changed` is set whenever the capacity changes. `clock` returns the
+    time in seconds. If a server has refused all calls for longer than `patience` seconds, pauses become short, so that
+    the remaining calls to that server fail soon. `services` is the number of services being called; they have no limit.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -370,7 +378,7 @@ class ConcurrencyLimits:
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
 
     def limiter(self, model: ModelConfig) -> ServerLimiter:
-        """Return the limiter for the model's server, created on the first call for that server."""
+        """Return the limiter for the model's server, creating it on the first call to that server."""
         server = server_of(model)
         limiter = self._limiters.get(server)
         if limiter is None:
@@ -378,7 +386,10 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for all `models`. If models on the same server differ, the narrowest bounds apply."""
+        """Create the limiters for all `models`.
+
+        If models on the same server have different bounds, the narrowest apply.
+        """
         for model in models:
             self.limiter(model).tighten(self.bounds(model))
 
@@ -389,23 +400,23 @@ class ConcurrencyLimits:
 
     @property
     def answering(self) -> int:
-        """The number of calls that models and services are processing now."""
+        """The number of calls that models and services are currently processing."""
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now, plus the number of calls that wait for a retry.
+        """Return how many calls could be in flight now, plus the number of calls waiting to be retried.
 
-        The second number counts only up to the first.
+        The second number is counted only up to the first.
         """
         permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
 
     def close(self) -> None:
-        """Grant no more permits: calls in flight may end, but no new call starts."""
+        """Stop granting permits. Calls in flight may finish, but no new calls start."""
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, earliest items first.
+        """Grant free permits to waiting calls, starting with the earliest items.
 
         `changed` is the limiter that may have a free permit.
         """
@@ -423,9 +434,9 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round, which ends after as many replies as there are permits.
+    """A round, which ends once there have been as many replies as there are permits.
 
-    It consists of its start, its limit, and its replies so far.
+    It records its start, its limit, and the replies so far.
     """
 
     began: float = 0.0
@@ -435,7 +446,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round to compare with: its replies per second (0 if there is none), and its limit."""
+    """An earlier round used for comparison: its replies per second (0 if there was no such round) and its limit."""
 
     rate: float = 0.0
     limit: float = 0.0

@@ -1,4 +1,4 @@
-"""The hook for agents' tools."""
+"""The hook for agent tools."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Return tool sources for agents. A run opens those that apply to its models."""
+    """Return tool sources for agents. A run opens the sources that apply to its models."""

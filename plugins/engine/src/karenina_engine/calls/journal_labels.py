@@ -1,4 +1,4 @@
-"""The run that a journal describes, as labels for display: its models, settings and files. Labels start nothing."""
+"""Labels for displaying the run that a journal describes: its models, settings and files. They start nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
-    """A model that a journal names. Its replies are looked up, but its adapter, URL, tools and files are not used.
+    """A model named in a journal. Its replies are looked up, but its adapter, URL, tools and files are not used.
 
     `conversations` contains the answers (question and replicate) that the model gave as an agent.
     """
@@ -37,9 +37,9 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """The labels of a journal's last run. They are not trusted, because a journal may come from a stranger.
+    """The labels of the last run in a journal. They are not trusted, because the journal may come from a stranger.
 
-    `questions` is None if the run had all questions of its benchmark.
+    `questions` is None if the run included all questions in its benchmark.
     """
 
     benchmark: str | None = None
@@ -67,7 +67,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that any file may set, and the names of all other settings of the run."""
+        """Return the settings that any file is allowed to set, and the names of all other settings of the run."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -85,10 +85,10 @@ class JournalLabels:
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command that a journal describes, quoted and on one line, for display only.
+    """Return the `karenina run` command described by a journal, quoted and on one line, for display only.
 
-    Parts that cannot be shown are left out, and a second line lists them. Arguments of more than `_LONGEST` characters
-    are shown as "...".
+    Parts that cannot be shown are left out and listed on a second line. Arguments longer than `_LONGEST` characters are
+    shown as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -117,7 +117,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as an argument of `-a`: in the short form if that expresses all of it, else as JSON."""
+    """Return a model as an argument for `-a`, in short form if that can express all of it, or otherwise as JSON."""
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -126,9 +126,9 @@ def _spec(entry: Mapping[str, Any]) -> str:
 
 
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
-    """Return the model that an entry of a journal describes, without its URL, keys and files.
+    """Return the model described by an entry in a journal, without its URL, keys or files.
 
-    Its MCP servers keep only their names. Raises `ConfigError` if the entry is not a valid model.
+    Only the names of its MCP servers are kept. Raises `ConfigError` if the entry is not a valid model.
     """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
@@ -143,20 +143,20 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in a list; an empty list if `value` is not a list. Other entries are dropped."""
+    """Return the tables in a list, dropping other entries, or an empty list if `value` is not a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _string_entries(value: Any) -> dict[str, str]:
-    """Return the entries of a table whose values are strings; an empty dict if `value` is not a table."""
+    """Return the entries of a table whose values are strings, or an empty dict if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:
-    """Return the last part of a path, since another machine's folders mean nothing here.
+    """Return the last part of a path, since the folders of another machine mean nothing here.
 
-    Returns None if `path` is not a string, or names no file.
+    Returns None if `path` is not a string or does not name a file.
     """
     if not isinstance(path, str) or not path:
         return None
@@ -164,7 +164,7 @@ def _name(path: Any) -> str | None:
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command reads as an option; an empty string for None."""
+    """Return a file name that no command will read as an option, or an empty string if `name` is None."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 

@@ -1,8 +1,8 @@
 """The ports and tools that a run opens for its models.
 
-Adapter ports send requests and check replies. Judges are called at temperature 0 if the user set no temperature and the
-server accepts 0. An agent's run is one call, or one call per turn if the adapter guards its requests. Each tool source
-is opened once per workspace, shared by the agents that use it, and then closed.
+Adapter ports send requests and check replies. A judge is called at temperature 0 if the user has not set a temperature
+and the server accepts 0. An agent's run is one call, or one call per turn if the adapter guards its requests. Each tool
+source is opened once per workspace, shared by the agents that use it, and then closed.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ logger = logging.getLogger("karenina")
 class OpenedPort:
     """An adapter's port, opened for one model. `port` is None in a run without calls.
 
-    `open_warm` opens the port without a temperature; it is None unless this port sends temperature 0 because the user
-    set none. `start_tools` adds the tools of the model's servers to an agent's options; it is None if the run starts no
-    tools.
+    `open_warm` opens the port without a temperature. It is None unless this port sends temperature 0 because the user
+    set no temperature. `start_tools` adds the tools from the model's servers to an agent's options. It is None if the
+    run starts no tools.
     """
 
     endpoint: Endpoint
@@ -69,14 +69,14 @@ class OpenedPort:
 
     @property
     def where(self) -> str:
-        """The model's name in messages."""
+        """The model's name as shown in messages."""
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
         """Return the reply to a request.
 
-        If the server refuses temperature 0, the port is opened again without a temperature, for all later calls. Raises
-        `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
+        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls.
+        Raises `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
         """
         port = self.port
         if port is None:
@@ -101,21 +101,24 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model at temperature 0; unchanged if it sets a temperature or its adapter does not use one."""
+    """Return a judge's model at temperature 0.
+
+    The model is returned unchanged if it sets a temperature or its adapter does not use one.
+    """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
     return model.model_copy(update={"temperature": 0.0})
 
 
 def _refuses_temperature(error: PortError) -> bool:
-    """Return whether the server's error message mentions the temperature, as in a refusal of 0."""
+    """Return whether the server's error message mentions the temperature, as it would when refusing temperature 0."""
     return error.category is ErrorCategory.PERMANENT and "temperature" in str(error).lower()
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Return the reply of an agent that is run to its end.
+    """Run an agent to completion, and return its reply.
 
-    Raises `PortError` if it fails, with the conversation so far as its `partial` (None if there is none).
+    Raises `PortError` if the agent fails. The error's `partial` is the conversation so far, or None if there is none.
     """
     info = request.info
     asked = _describe(options)
@@ -144,7 +147,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
 
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
-    """Run an agent as one call, which is limited and retried as a whole. Raises `PortError` if it fails."""
+    """Run an agent as a single call, which is limited and retried as a whole. Raises `PortError` if it fails."""
     reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
     return reply
 
@@ -152,9 +155,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are separate calls, and add the notes of the turns to `notes`.
+    """Run an agent whose turns are separate calls, and add the notes from the turns to `notes`.
 
-    A failure to start the agent's tools is retried like a failed call.
+    If the agent's tools fail to start, they are retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -163,7 +166,7 @@ async def _run_turns(
         endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
 
         async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            """Make a turn as a call of its own, with the conversation so far."""
+            """Make a turn as a separate call that includes the conversation so far."""
             call = Call(endpoint, [*request.messages, *trace], info, asked)
             return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
@@ -178,13 +181,13 @@ async def _run_turns(
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
     """Start the model's tool servers, and return the options with their tools added.
 
-    Raises `PortError` if they cannot be started.
+    Raises `PortError` if the servers cannot be started.
     """
     return options if opened.start_tools is None else await opened.start_tools(options)
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the parts of an agent's options that decide its replies, as JSON-compatible data."""
+    """Return the parts of an agent's options that determine its replies, as JSON-compatible data."""
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -193,7 +196,7 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 
 
 def _clean_trace(reply: AgentReply) -> AgentReply:
-    """Return the reply with lone surrogates in its trace replaced, and with a valid usage."""
+    """Return the reply with any lone surrogates in its trace replaced, and with its usage made valid."""
     trace = tuple(Message.from_dict(replace_surrogates_in(message.to_dict())) for message in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
 
@@ -202,8 +205,8 @@ def _clean_trace(reply: AgentReply) -> AgentReply:
 class ToolSessions:
     """The open tool sources of a run.
 
-    There is one session for each combination of source, workspace and `mcp_` fields (models with the same fields share
-    it). A session lasts as long as items use its workspace or, without a workspace, as long as the run.
+    There is one session for each combination of source, workspace and `mcp_` fields; models with the same fields share
+    it. A session lasts as long as items are using its workspace or, without a workspace, as long as the run.
     """
 
     plugins: Plugins
@@ -212,7 +215,7 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """Return the tools configured for the model, opened in that workspace.
+        """Return the tools configured for the model, opened in the given workspace.
 
         Raises `PortError` if a source cannot be opened; the next call then tries again.
         """
@@ -221,11 +224,11 @@ class ToolSessions:
         return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
-        """Record that an item uses the workspace, until `leave` is called as many times as `enter`."""
+        """Record that an item is using the workspace, until `leave` has been called as many times as `enter`."""
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Record that an item has left the workspace. After the last item, close the workspace's sources."""
+        """Record that an item has left the workspace, and close the workspace's sources after the last item."""
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -234,16 +237,16 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close all sources. If one fails to close, a warning is logged and the others are closed."""
+        """Close all sources. If a source fails to close, log a warning and close the others."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
-        """Return the tools of a source, which is opened if it is not open already.
+        """Return the tools from a source, opening it if it is not already open.
 
-        Raises `PortError` if it cannot be opened, and forgets it, so that the next call tries again.
+        If the source cannot be opened, raises `PortError` and forgets the source, so that the next call tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, workspace)
@@ -268,7 +271,7 @@ class ToolSessions:
 
 
 class _Session:
-    """An open source, in a task of its own, because it must be exited in the task in which it was entered."""
+    """An open source, held in its own task, because it must be exited in the task in which it was entered."""
 
     def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
         self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
@@ -276,14 +279,14 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, or cancel it if it is still being opened, and return the task that does so."""
+        """Start closing the source, or cancel it if it is still opening, and return the task that does so."""
         self._over.set()
         if not self.tools.done():
             self._task.cancel()
         return self._task
 
     async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
-        """Open the source, and keep it open until `end` is called. Errors are set in `tools`, not raised here."""
+        """Open the source, and keep it open until `end` is called. Errors are set on `tools`, not raised here."""
         try:
             async with source.open(model, workspace) as tools:
                 self.tools.set_result(tools)
@@ -297,7 +300,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
-        """Make an error the result of `tools`. If the source is open already, log it as a warning instead."""
+        """Make an error the result of `tools`, or log it as a warning if the source is already open."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return
@@ -342,7 +345,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
 
 
 def _missing(plugins: Plugins) -> str:
-    """Return a message on MCP servers for which no plugin is available."""
+    """Return a message about MCP servers for which no plugin is available."""
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))

@@ -1,11 +1,11 @@
-"""Overload detection: whether a server refuses calls because too many are in flight, or some of them at any load.
+"""Overload detection: does a server refuse calls because too many are in flight, or does it refuse some at any load?
 
-A limiter that treats each refusal as overload, as TCP treats each loss as congestion, ends up with one call at a time
-if a server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes
-with fewer concurrent calls, and a constant share does not. Therefore, after each reduction, the share at the lower
-level (the number of calls in flight) is measured. If it is not lower than before, the refusals are no reason to reduce
-the number of calls in flight. This finding expires: after a number of calls, the next refusal causes a reduction and a
-new measurement.
+A limiter that treats each refusal as overload, as TCP treats each loss as congestion, ends up making one call at a time
+if a server refuses a tenth of all calls at random. The share of refused calls distinguishes the two causes: overload
+vanishes when fewer calls are made concurrently, whereas a constant share does not. Therefore, after each reduction, the
+share is measured at the lower level (number of calls in flight). If the share has not fallen, the refusals are no
+reason to reduce the number of calls in flight. This finding expires: after a certain number of calls, the next refusal
+causes another reduction and a new measurement.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _VALID: Final = 32.0
 class RefusalCause(Enum):
     """The cause of a refusal.
 
-    Either too many calls were in flight, or the server refuses a share of calls at any number, or it is not yet known.
+    Either too many calls were in flight, the server refuses a share of calls regardless of their number, or the cause
+    is not yet known.
     """
 
     OVERLOAD = auto()
@@ -45,35 +46,36 @@ class RefusalCause(Enum):
 
 @dataclass(slots=True)
 class _Share:
-    """The recent calls at one level of concurrency, and how many of them were refused."""
+    """The recent calls at one concurrency level, and how many of them were refused."""
 
     calls: float = 0.0
     refused: float = 0.0
 
     def add_call(self) -> None:
-        """Count a call. Beyond `_MEMORY` calls, older calls and refusals lose weight."""
+        """Count a call. After `_MEMORY` calls, older calls and refusals lose weight."""
         self.calls += 1
         if self.calls > _MEMORY:
             self.calls *= 0.75
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
-        """Count the refusal of a call that was counted before."""
+        """Count the refusal of a call that has already been counted."""
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
     def exceeds(self, other: _Share) -> bool:
-        """Return whether this share is larger than `other` by more than chance explains. Both must contain calls."""
+        """Return whether this share exceeds `other` by more than chance explains. Both must contain calls."""
         pooled = (self.refused + other.refused) / (self.calls + other.calls)
         error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
 
 
 class OverloadDetector:
-    """A detector that compares the share of refused calls at two levels of concurrency while there are refusals.
+    """Compares the share of refused calls at two concurrency levels while there are refusals.
 
-    `add_call` counts each call that starts, and `judge` each refusal of a call that started after the last reduction.
-    The limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
+    `add_call` counts each call that starts, and `judge` counts each refusal of a call that started after the last
+    reduction. The limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that
+    refusal.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
@@ -91,16 +93,16 @@ class OverloadDetector:
 
     @property
     def measuring(self) -> bool:
-        """Whether calls were refused at the lower level, but too few were made there to estimate their share."""
+        """Whether calls were refused at the lower level, but too few calls were made there to estimate the share."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
-        """Count a call that starts, with `level` calls in flight including it."""
+        """Count a call that is starting, where `level` is the number of calls in flight, including this one."""
         self._calls += 1
         (self._below if level < self._level else self._above).add_call()
 
     def judge(self, number: int, level: int) -> RefusalCause:
-        """Count the refusal of call `number`, when `level` calls were in flight, and return its cause."""
+        """Count the refusal of call `number` at a time when `level` calls were in flight, and return its cause."""
         self._refused += 1
         self._last.append(number)
         below = level < self._level
@@ -110,7 +112,7 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many of the latest calls were refused that this is certainly overload."""
+        """Return whether so many of the latest calls were refused that the cause is certainly overload."""
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
@@ -118,7 +120,7 @@ class OverloadDetector:
     def _classify_below(self, level: int) -> RefusalCause:
         """Return the cause of a refusal below the level of the last reduction.
 
-        If it is overload, the measurement starts again; if it is a constant share, the finding is recorded.
+        If the cause is overload, the measurement starts again; if it is a constant share, the finding is recorded.
         """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
@@ -129,7 +131,7 @@ class OverloadDetector:
     def _classify_above(self, level: int) -> RefusalCause:
         """Return the cause of a refusal at or above the level of the last reduction.
 
-        Without a valid measurement below that level, it is taken for overload.
+        Without a valid measurement below that level, the refusal is taken to mean overload.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
@@ -140,16 +142,16 @@ class OverloadDetector:
         return self._constant() if self._level else RefusalCause.CONSTANT
 
     def _constant(self) -> RefusalCause:
-        """Record that the share of refusals is constant, until the finding expires, and return `CONSTANT`."""
+        """Record that the share of refusals is constant until this finding expires, and return `CONSTANT`."""
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
         self._above = _Share()
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Record a refusal for overload at `level`, and return `OVERLOAD`.
+        """Record a refusal due to overload at `level`, and return `OVERLOAD`.
 
-        A new measurement below `level` starts. With `keep`, the counts measured there so far remain. `certain` means
+        A new measurement starts below `level`. With `keep`, the counts already measured there are kept. `certain` means
         that no other cause is possible.
         """
         self._level = level

@@ -1,4 +1,4 @@
-"""Model replies and call errors as JSON, as a journal stores them."""
+"""Model replies and call errors as JSON, in the form stored in a journal."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _TRUNCATED: Final = ("length", "content_filter")
 def is_reusable(reply: Reply) -> bool:
     """Return whether the reply can be reused for an identical call.
 
-    A reply that was cut short or filtered, a parser reply without complete JSON, and a reply without content (which
-    older versions stored) are not reusable.
+    A reply is not reusable if it was cut short or filtered, if it is a parser reply without complete JSON, or if it has
+    no content (as stored by older versions).
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -54,20 +54,20 @@ def is_empty(reply: Reply) -> bool:
 
 
 def dump_reply(reply: Reply) -> str:
-    """Return the reply as a JSON string, which `load_reply` reads."""
+    """Return the reply as a JSON string that `load_reply` can read."""
     return dump_json(_WRITERS[type(reply)](reply))
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Return the reply in a JSON string that `dump_reply` wrote. `port` is the kind of port that it came through.
+    """Return the reply in a JSON string written by `dump_reply`. `port` is the kind of port through which it came.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_reply` did not write the string.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string was not written by `dump_reply`.
     """
     return _READERS[port](json.loads(text))
 
 
 def dump_error(error: PortError) -> str:
-    """Return a call's error as a JSON string, which `load_error` reads. Its `retry_after` is not included."""
+    """Return the error of a call as a JSON string that `load_error` can read. Its `retry_after` is not included."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
@@ -79,9 +79,9 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Return the error in a JSON string that `dump_error` wrote.
+    """Return the error in a JSON string written by `dump_error`.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_error` did not write the string.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string was not written by `dump_error`.
     """
     values = json.loads(text)
     partial = values.get("partial")
@@ -95,7 +95,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Return a copy of the error for another caller, since an exception object belongs to one traceback."""
+    """Return a copy of the error for another caller, since an exception object belongs to a single traceback."""
     return PortError(
         str(error),
         category=error.category,
@@ -109,15 +109,15 @@ def copy_error(error: PortError) -> PortError:
 def dump_json(value: Any) -> str:
     """Return `value` as a JSON string that can be written to any file.
 
-    Raises `TypeError` if JSON has no equivalent of it.
+    Raises `TypeError` if `value` has no JSON equivalent.
     """
     return dump_json_bytes(value).decode()
 
 
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
-    """Return `value` as UTF-8 encoded JSON, without sorting keys.
+    """Return `value` as UTF-8-encoded JSON, without sorting the keys.
 
-    `fallback` converts values that have no JSON equivalent. Without it, such a value raises `TypeError`.
+    `fallback` converts values that have no JSON equivalent. Without a fallback, such values raise `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -126,13 +126,13 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 
 def _dump_usage(usage: Usage) -> list[int]:
-    """Return a usage as a list of counts, which `_load_usage` reads."""
+    """Return a usage as a list of counts that `_load_usage` can read."""
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
     return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
 
 
 def _dump_common(reply: Reply) -> dict[str, Any]:
-    """Return the fields that all replies have. Usual values are left out, except the usage."""
+    """Return the fields common to all replies. Default values are left out, except the usage."""
     values: dict[str, Any] = {"usage": _dump_usage(reply.usage)}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
@@ -144,14 +144,14 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 
 
 def _load_usage(counts: Any) -> Usage:
-    """Return the usage in a list that `_dump_usage` wrote. Raises `ValueError` if it is not such a list."""
+    """Return the usage in a list written by `_dump_usage`. Raises `ValueError` if it is not such a list."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
         raise ValueError(f"a usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 
 
 def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that all replies have, from the fields that `_dump_common` wrote."""
+    """Return the arguments common to all replies, read from the fields written by `_dump_common`."""
     return {
         "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),
@@ -173,7 +173,7 @@ def _check_optional_text(value: object) -> str | None:
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
-    """Return the message in a table. Raises `KeyError`, `TypeError` or `ValueError` if it is not a message."""
+    """Return the message in a table. Raises `KeyError`, `TypeError` or `ValueError` if the table is not a message."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
@@ -195,14 +195,14 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
 
 
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
-    """Return the text reply that `_dump_llm` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
+    """Return the text reply written by `_dump_llm`. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     reasoning = _check_optional_text(values.get("reasoning"))
     notes = tuple(map(_check_text, values.get("notes", ())))
     return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
-    """Return a parser's reply as JSON-compatible data. Its mode is the field `way`."""
+    """Return a parser's reply as JSON-compatible data. Its mode is stored in the field `way`."""
     values = {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
     if reply.option_logprobs is not None:
         values["option_logprobs"] = dict(reply.option_logprobs)
@@ -210,7 +210,10 @@ def _dump_parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
-    """Return the parser's reply that `_dump_parser` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
+    """Return the parser reply written by `_dump_parser`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
+    """
     logprobs = values.get("option_logprobs")
     if logprobs is not None:
         logprobs = {_check_text(option): float(logprob) for option, logprob in logprobs.items()}
@@ -226,7 +229,10 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
-    """Return the agent's reply that `_dump_agent` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
+    """Return the agent reply written by `_dump_agent`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
+    """
     trace = tuple(_load_message(message) for message in values["trace"])
     return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
 
@@ -242,7 +248,10 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
-    """Return the agent's turn that `_dump_turn` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
+    """Return the agent's turn written by `_dump_turn`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
+    """
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

@@ -1,4 +1,4 @@
-"""The retry policy: which failed calls are retried, and after which delay. Nothing else retries calls."""
+"""The retry policy: which failed calls are retried, and after what delay. Nothing else retries calls."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _RATE_LIMIT_CURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The maximum number of retries of a call by error category, and the delays before them in seconds.
+    """The maximum number of retries of a call in each error category, and the delays before them in seconds.
 
-    The n-th delay is drawn between half and all of `base * 2**n`, up to `cap`; if the server sent a Retry-After header,
-    the delay is at least that long. The delays of a call may add up to `patience`. A call that would have to wait
-    longer fails, and so does every call to a server that has refused all calls for that long.
+    The n-th delay is a random value between half and all of `base * 2**n`, up to `cap`; if the server sent a
+    Retry-After header, the delay is at least that long. The delays of a call may add up to at most `patience`. A call
+    that would have to wait longer fails, as does every call to a server that has refused all calls for that long.
     """
 
     max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
@@ -44,7 +44,7 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return the delay before the next retry of a call, or None if the call is not retried."""
+        """Return the delay before the next retry of a call, or None if the call should not be retried."""
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
         attempt = sum(notes.retries.values())
@@ -56,7 +56,7 @@ class RetryPolicy:
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
         """Return the delay before the next retry, and count the retry in `notes`.
 
-        Raises `error` if the call is not retried, with the reason in its `attempts`. `refusing` is the number of
+        If the call should not be retried, raises `error` with the reason in its `attempts`. `refusing` is the number of
         seconds for which the server has refused all calls.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
@@ -68,7 +68,7 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Return the end of the error message of a call that is not retried: attempts, waits and what to do.
+        """Return the end of the error message for a call that is not retried: attempts, delays, and what to do.
 
         Returns an empty string if there is nothing to add.
         """
@@ -88,9 +88,9 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Return the result of `call`, which is retried as the policy allows; count retries in `notes`.
+        """Return the result of `call`, retrying it as the policy allows and counting retries in `notes`.
 
-        Raises the `PortError` of the last attempt if none succeeded.
+        Raises the `PortError` from the last attempt if none succeeds.
         """
         while True:
             try:

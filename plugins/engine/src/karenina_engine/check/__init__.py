@@ -1,1 +1,1 @@
-"""Checks before a run, which find everything that would fail every item before the first call is made."""
+"""Checks made before a run, which find everything that would fail every item before the first call is made."""

@@ -1,4 +1,4 @@
-"""The check that a run has the judges that its stages call, with the ports that they call."""
+"""Checks that a run has the judges its stages call, with the ports they call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class JudgeNeeds:
-    """The stages that need a judge, with the number of their questions and the id of the first of these.
+    """The stages that need a judge, each with the number of its questions and the id of the first.
 
-    Questions are examined only if a judge or a port is missing, because this takes a while.
+    Because examining the questions takes a while, this is done only if a judge or port is missing.
     """
 
     def __init__(self, plugins: Plugins, config: VerificationConfig, trust: Trust) -> None:
@@ -39,7 +39,7 @@ class JudgeNeeds:
         self._questions = 0
 
     def add(self, question: Question, pipeline: Pipeline) -> None:
-        """Count the stages of the question's pipeline that need a judge for it."""
+        """Count the stages of the question's pipeline that need a judge for this question."""
         self._questions += 1
         if self._met:
             return
@@ -52,7 +52,7 @@ class JudgeNeeds:
                 self._counts[stage.name] = self._counts.get(stage.name, 0) + 1
 
     def check(self) -> None:
-        """Raise `ConfigError` if there is no judge, or a judge without the ports that a stage calls."""
+        """Raise `ConfigError` if there is no judge, or if a judge lacks a port that a stage calls."""
         judges = self._config.core.parsing_models
         problems = [
             f"no judge is configured, and {name} needs one for {self._counts[name]} of {self._questions} questions "
@@ -68,7 +68,7 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port that a stage calls and the model does not have."""
+    """Return a message for each port that a stage calls but the model does not have."""
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
         f"does not have{_adapters_with_port(plugins, port)}"
@@ -77,7 +77,7 @@ def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, p
 
 
 def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
-    """Return the names of the ports of the model's adapter. Raises `PluginError` if there is no such adapter."""
+    """Return the names of the ports of the model's adapter. Raises `PluginError` if the adapter does not exist."""
     return find_adapter(plugins, model.interface).spec.ports
 
 

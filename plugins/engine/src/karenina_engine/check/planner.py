@@ -1,4 +1,4 @@
-"""The plan of each question. Plans are cached by their set of stages, so a run computes only a few.
+"""The plan for each question. Plans are cached by their set of stages, so a run computes only a few.
 
 As text, a plan lists its stages, what each stage waits for, and what is left out. Notebooks show it as a table.
 """
@@ -39,8 +39,9 @@ PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 class Survey:
     """Facts about the questions of a run, collected before it starts.
 
-    `stages` maps the name of each stage that checks questions before a run to the stage and the indexes of those
-    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` are those of the questions.
+    `stages` maps the name of each stage that checks questions before a run to that stage and the indexes of its
+    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` contains the pipelines of
+    the questions.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -49,7 +50,7 @@ class Survey:
 
 
 class QuestionPipelines(Sequence[Pipeline]):
-    """The pipeline of each question of a run, in order. It stores the distinct pipelines and a number per question."""
+    """The pipeline for each question of a run, in order. It stores the distinct pipelines and a number per question."""
 
     def __init__(self) -> None:
         self._numbers: dict[Pipeline, int] = {}
@@ -66,11 +67,11 @@ class QuestionPipelines(Sequence[Pipeline]):
 
     @property
     def plans(self) -> Sequence[Plan]:
-        """The distinct plans."""
+        """The distinct plans among the pipelines."""
         return [pipeline.plan for pipeline in self._distinct]
 
     def without_observers(self) -> QuestionPipelines:
-        """Return the pipelines of the same plans that report to no observer."""
+        """Return pipelines with the same plans that do not report to any observer."""
         quiet = QuestionPipelines()
         quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
@@ -91,7 +92,7 @@ class QuestionPipelines(Sequence[Pipeline]):
 
 
 class Planner:
-    """A planner that computes and caches the plan of each question under one configuration."""
+    """Computes and caches the plan of each question under a single configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -117,7 +118,7 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`, shared by all questions with the same stages.
+        """Return the pipeline of `question`, which is shared by all questions with the same stages.
 
         Raises `PlanError` if no valid plan exists.
         """
@@ -130,17 +131,17 @@ class Planner:
         return pipeline
 
     def pipelines(self, questions: Iterable[Question]) -> QuestionPipelines:
-        """Return the pipelines of these questions. Raises `PlanError` if a question has no valid plan."""
+        """Return the pipelines of these questions. Raises `PlanError` if any question has no valid plan."""
         pipelines = QuestionPipelines()
         for question in questions:
             pipelines.append(self.pipeline(question))
         return pipelines
 
     def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust, judging: JudgeNeeds) -> Survey:
-        """Plan every question, and return the facts that the checks before a run need.
+        """Plan every question, and return the facts needed by the checks before a run.
 
-        Each question is read once and not kept; it is also added to `judging`. Raises `PlanError` if a question has no
-        valid plan, and `ConfigError` if values of `fields` are invalid.
+        Each question is read once, added to `judging`, and not kept. Raises `PlanError` if a question has no valid
+        plan, and `ConfigError` if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -169,9 +170,7 @@ class Planner:
         return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return the results of all stage selection for a question, as a cache key, or None if a stage raises an
-        error.
-        """
+        """Return the results of a question's stage selections as a cache key, or None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
@@ -182,9 +181,9 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question` and return its pipeline, shared with equal plans.
+        """Plan `question` and return its pipeline, which is shared by questions with equal plans.
 
-        Raises `PlanError` with all problems, including blocked stages that a setting requests.
+        Raises `PlanError` listing all problems, including blocked stages requested by a setting.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -212,7 +211,7 @@ def _comparable(answer: bool | Skip) -> bool | str:
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of the questions at certain indexes (`places`). It stores no question."""
+    """A lazy view of the questions at certain indexes (`places`). It does not store any questions."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions
@@ -243,13 +242,13 @@ def plan_rows(plan: Plan) -> Iterator[list[str]]:
 
 
 def left_out_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line for each stage that is left out, with the reason."""
+    """Yield a line for each stage that is left out, stating the reason."""
     for left in plan.left_out:
         yield f"{left.name}: {left.why}"
 
 
 def show_plans_in_notebooks() -> None:
-    """Register `plan_html` as the function that shows plans in notebooks."""
+    """Register `plan_html` as the function that displays plans in notebooks."""
     to_html.register(Plan, plan_html)
 
 
@@ -261,7 +260,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
-    """Return what a stage waits for, with the reasons, on one line for each stage; empty if it waits for none."""
+    """Return what a stage waits for and why, with one line per stage, or an empty string if it waits for nothing."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

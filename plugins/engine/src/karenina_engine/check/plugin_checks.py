@@ -1,8 +1,8 @@
-"""Checks before a run: of the installed plugins, and of the values that benchmarks set for them.
+"""Checks before a run that cover the installed plugins and the values that benchmarks set for them.
 
-Required plugins must be usable, no setting may request a blocked stage, and all plugins of this project should be of
-the same release. Each plugin-owned field of a question, trait or template field must have an owner and a valid value
-(`OwnedFields`).
+Required plugins must be usable, no setting may request a blocked stage, and all plugins of this project should come
+from the same release. Each plugin-owned field of a question, trait or template field must have an owner and a valid
+value (`OwnedFields`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Log warnings about unusable plugins, deprecated hooks, and members of different releases.
+    """Log warnings about unusable plugins, deprecated hooks, and packages from different releases of this project.
 
     Unusable plugins are left out of the run.
     """
@@ -74,7 +74,7 @@ def warn_about_plugins(plugins: Plugins) -> None:
 
 
 def _warn_of_broken(plugins: Plugins) -> None:
-    """Log a warning for each distribution with unusable plugins, with the failure and what to do."""
+    """Log a warning for each distribution with unusable plugins, stating the failure and what to do."""
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
             "%s of %s cannot be used and %s left out: %s; fix or uninstall it, or block it: [plugins] block = [%s]",
@@ -87,7 +87,10 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Log a warning if members have other versions than the core: only members of one release are tested together."""
+    """Log a warning if packages of this project differ in version from the core.
+
+    Only packages from the same release are tested together.
+    """
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
@@ -104,7 +107,7 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
     """Return the unusable plugins, grouped by distribution and failure.
 
-    Each entry contains the distribution with its version, the plugin names, and their common failure.
+    Each entry contains the distribution with its version, the names of the plugins, and the failure they share.
     """
     broken: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
@@ -117,7 +120,7 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
 def deprecated_hooks(plugins: Plugins) -> list[str]:
     """Return a message for each distribution whose plugins implement a deprecated hook.
 
-    It states what to use instead.
+    The message states what to use instead.
     """
     specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
     deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
@@ -153,7 +156,7 @@ def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
     """Return a message for each reason why the required plugin or distribution `name` is missing or unusable.
 
-    The list is empty if it is neither.
+    The list is empty if it is installed and usable.
     """
     infos = plugins.describe()
     named = [info for info in infos if info.is_named_in([name])]
@@ -174,10 +177,10 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the stages that `[plugins]` blocks, with their slots, sorted by name.
+    """Return the stages blocked by `[plugins]`, with their slots, sorted by name.
 
-    A stage that the environment variable `KARENINA_PLUGINS` blocks with its whole plugin is not returned: it is not
-    imported, so its settings are not known.
+    If the environment variable `KARENINA_PLUGINS` blocks a whole plugin, its stages are not returned, because the
+    plugin is not imported and its settings are therefore unknown.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -194,9 +197,9 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a message for each given setting that differs from its default and belongs to a blocked plugin.
+    """Yield a message for each setting that differs from its default and belongs to a blocked plugin.
 
-    Settings of loaded stages are not checked, because the question decides whether such a stage runs.
+    Settings of loaded stages are not checked, because whether such a stage runs depends on the question.
     """
     of_stages = {offer.value.settings for offer in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
@@ -209,7 +212,7 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a message for each blocked stage that one of its own settings would add to the plan."""
+    """Yield a message for each blocked stage that would be added to the plan by one of its own settings."""
     for stage, slot in blocked:
         if slot is not None and (
             config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
@@ -222,14 +225,14 @@ def requested_but_blocked(
 
 
 def _name(stage: object) -> str:
-    """Return the name of an offered object of any type; empty if it has none."""
+    """Return the name of an offered object of any type, or an empty string if it has none."""
     return str(getattr(stage, "name", ""))
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the names of the stage's own settings that add it to the plan.
+    """Return the names of the stage's own settings that add the stage to the plan.
 
-    If it takes several together, all changed settings are returned. Returns an empty list if none does.
+    If several settings are needed to add it, returns all changed settings. Returns an empty list if none adds it.
     """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
@@ -245,7 +248,7 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
     """Return whether the plan would include the stage with these settings changed.
 
-    Returns False if the changed configuration is invalid, and True if it is invalid without any changes.
+    Returns False if the changed configuration is invalid, and True if it is already invalid without any changes.
     """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
@@ -254,7 +257,7 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 class OwnedFields:
-    """The fields that installed plugins own. `models` maps full names to the models that declare them, by kind."""
+    """The fields owned by installed plugins. `models` maps full names to the models that declare them, by kind."""
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [stage.stage for stage in registered_stages(plugins)]
@@ -272,7 +275,7 @@ class OwnedFields:
         yield from self.problems_in(given_fields(question, trust))
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the value's path, as `problems` does."""
+        """Yield a message for each problem in `given`, with the value's path, like `problems`."""
         for kind, place, values in given:
             models = self.models[kind]
             path = ("answer", place) if kind == "template_fields" else ()
@@ -301,7 +304,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the traits in `rubrics`. None means that there is no rubric."""
+    """Yield the plugin-owned values of the traits in `rubrics`, ignoring any that are None."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:
@@ -309,7 +312,7 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return whether the question's template may set options for plugins. The template is not loaded.
+    """Return whether the question's template may set options for plugins, without loading the template.
 
     True may be wrong, but False never is.
     """

@@ -1,4 +1,4 @@
-"""The questions of a run, each with its merged rubric, and settings that take their value from the benchmark file."""
+"""The questions of a run, each with its merged rubric, and settings whose values come from the benchmark file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def with_workspace_root(
 ) -> VerificationConfig:
     """Return the configuration with the benchmark's `workspace_root` in the settings that default to it.
 
-    A root named in a file is relative to that file. A root outside the file's folder has no effect if the user's own
+    A root set in a file is relative to that file. A root outside the file's folder has no effect if the user's own
     configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
-    resolved here, once for the whole run. `leads` maps paths in the file to the targets that the trust check found for
-    them.
+    resolved here, once for the whole run. `leads` maps paths in the file to the targets found by the trust check.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
@@ -46,7 +45,7 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions except drafts, which run only if named.
+    """Return the ids of all questions except drafts, which run only if explicitly named.
 
     Raises `ConfigError` if all questions are drafts.
     """
@@ -61,11 +60,11 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
 def select_questions(
     benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
 ) -> Sequence[Question]:
-    """Return the questions of a run, each with its merged rubric; by default all except drafts.
+    """Return the questions of a run, each with its merged rubric. By default, these are all questions except drafts.
 
-    `question_ids` selects questions, including drafts; an id that is repeated selects its question once. Raises
-    `ConfigError` for an id, or a trait name in `rubric_trait_names`, that the benchmark does not contain. If the
-    benchmark is streamed and more than `MAX_IN_MEMORY` questions are selected, each is read again on every access.
+    `question_ids` selects questions, including drafts; repeating an id does not repeat its question. Raises
+    `ConfigError` for an id, or a trait name in `rubric_trait_names`, that is not in the benchmark. If the benchmark is
+    streamed and more than `MAX_IN_MEMORY` questions are selected, each question is read again whenever it is accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -89,16 +88,16 @@ def select_questions(
 
 
 def texts_of(questions: Sequence[Question]) -> Iterator[tuple[str, str]]:
-    """Return an iterator over the ids and texts of the questions of a run. Streamed questions are not built."""
+    """Return an iterator over the ids and texts of a run's questions. Streamed questions are not built."""
     if isinstance(questions, _EffectiveQuestions):
         return questions.texts()
     return ((question.id, question.question) for question in questions)
 
 
 class _EffectiveQuestions(Sequence["Question"]):
-    """The questions of a benchmark with these ids and with merged rubrics. Each is built again on every access.
+    """The benchmark questions with these ids, with merged rubrics. Each is built again whenever it is accessed.
 
-    Accessing a question raises `ConfigError` if its traits clash with those of the benchmark.
+    Accessing a question raises `ConfigError` if its traits clash with the benchmark's traits.
     """
 
     def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:

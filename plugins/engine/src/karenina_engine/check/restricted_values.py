@@ -1,8 +1,8 @@
-"""The check of restricted values in a benchmark: values that the user has not trusted are refused.
+"""The check for restricted values in a benchmark, which refuses values that the user has not trusted.
 
 A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user trusts exactly these values in exactly this file, or trusts everything for one run. A value that the user's own
-configuration replaces has no effect and needs no trust.
+the user trusts exactly these values in exactly this file, or trusts everything for one run. A value that is replaced by
+the user's own configuration has no effect and needs no trust.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """A restricted value in a benchmark.
 
-    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON text, and `shown` the same
-    text without secrets. The value takes effect through the setting named `setting`, or always if `setting` is None.
-    With `yields`, it takes effect only while that setting has no value. `places` are the ids of the questions that
-    contain the value. `files` contains the files that the value names and that trust in it also covers.
+    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON text, and `shown` is the
+    same text without secrets. The value takes effect through the setting named `setting`, or always if `setting` is
+    None. If `yields` is set, it takes effect only while that setting has no value. `places` contains the ids of the
+    questions that contain the value. `files` contains the files that the value names, which are covered by trusting the
+    value.
     """
 
     name: str
@@ -67,9 +68,9 @@ class RestrictedValue:
     files: tuple[NamedFile, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Return a line with the name, the value, up to three questions that contain it, and the meaning.
+        """Return a line with the name, the value, up to three questions containing the value, and the meaning.
 
-        `most` is the number of characters after which the value is cut (None: it is not cut).
+        `most` is the number of characters after which the value is cut off, or None to leave it whole.
         """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
@@ -80,7 +81,7 @@ class RestrictedValue:
 
 
 class RestrictedValues(ConfigError):
-    """Raised for a benchmark's values that need the user's trust, before anything is opened, started or sent.
+    """Raised for values in a benchmark that need the user's trust, before anything is opened, started or sent.
 
     `file` is the benchmark's file, or None if it has none.
     """
@@ -103,11 +104,11 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration for the run, in which paths from the benchmark are replaced by their current targets.
+    """Return the configuration for the run, with paths from the benchmark replaced by their current targets.
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
-    value of the benchmark would take effect without the user's trust. A value that the user's own configuration
-    replaces does not take effect.
+    value in the benchmark would take effect without the user's trust. A value that is replaced by the user's own
+    configuration does not take effect.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -124,9 +125,10 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration with the benchmark's recordings confined to its folder, or to where trusted values lead.
+    """Return the configuration with the benchmark's recordings confined to its folder, or to the targets of trusted
+    values.
 
-    A link that is created after this check therefore cannot lead elsewhere.
+    This prevents a link created after this check from pointing elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -143,7 +145,7 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Return `resolve_trust(trust)`, and the configuration that `check_restricted_values` returns for it.
+    """Return the result of `resolve_trust(trust)`, and the configuration that `check_restricted_values` returns for it.
 
     Raises `RestrictedValues` if a restricted value would take effect without that trust.
     """
@@ -152,9 +154,9 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that a run's `trust` argument means.
+    """Return the trust specified by a run's `trust` argument.
 
-    "all" means trust in everything, and None the trust that the user has stored.
+    "all" means trust in everything, and None means the trust stored by the user.
     """
     if trust is None:
         return load_trust()
@@ -162,17 +164,17 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect, which it does not if the user's own configuration replaces it."""
+    """Return whether the value takes effect, as it does unless the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Return True if `file` names files outside its folder, all of them trusted, or None if it names none.
+    """Return True if `file` names files outside its folder and all are trusted, or None if it names no such files.
 
-    After None, no file outside the folder may be opened. `trust` is the user's trust, or None for what the user has
-    stored. Raises `RestrictedValues` if a file outside the folder is not trusted.
+    If the result is None, no file outside the folder may be opened. `trust` is the user's trust, or None to use the
+    stored trust. Raises `RestrictedValues` if a file outside the folder is not trusted.
     """
     values = paths_outside(file, names)
     if not values:
@@ -184,9 +186,9 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the `names` (of files in `questions_from`) that lead outside the file's folder, as restricted values.
+    """Return, as restricted values, those `names` (of files in `questions_from`) that point outside the file's folder.
 
-    Links are resolved, and each name occurs once.
+    Links are resolved, and each name is returned once.
     """
     meaning = "The file is read, and its content becomes questions"
     return [
@@ -199,24 +201,24 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values that trust is stored for, and the identities of files that the values name."""
+    """Return the names and values to which trust applies, and the identities of the files that the values name."""
     restricted = list(values)
     of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
     return [*((value.name, value.value) for value in restricted), *of_files]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return every restricted value that the benchmark sets, without duplicates, in the order found."""
+    """Return all restricted values set by the benchmark, without duplicates, in the order found."""
     return list(_search(benchmark).found.values())
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return the files and settings that a benchmark file names, as JSON-compatible data.
+    """Return the files and settings named in a benchmark file, as JSON-compatible data.
 
-    `karenina resume` compares them. `files` contains the data files that the benchmark names, its own file, and the
-    programs named by values that take effect. `paths` is the digest of trust in the question files outside its folder,
-    or None if there are none. `benchmark_names` contains the settings that its own `config` section sets. Returns an
-    empty dictionary if the benchmark has no file.
+    `karenina resume` compares them. `files` contains the data files that the benchmark names, the benchmark's own file,
+    and the programs named by values that take effect. `paths` is the digest of trust in the question files outside the
+    benchmark's folder, or None if there are none. `benchmark_names` contains the settings in the benchmark's own
+    `config` section. Returns an empty dictionary if the benchmark has no file.
     """
     path = benchmark.path
     if path is None:
@@ -238,7 +240,7 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 def _search(benchmark: QuestionSource) -> _Finder:
     """Return a finder that has examined the whole benchmark.
 
-    Without a file, only templates are examined, because the values of such a benchmark come from the program.
+    If the benchmark has no file, only its templates are examined, because its values come from the program.
     """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -257,9 +259,9 @@ def _search(benchmark: QuestionSource) -> _Finder:
 
 
 class _Finder:
-    """A collector of restricted values, and of the data files that values name.
+    """Collects restricted values, and the data files that values name.
 
-    Equal values of several questions are merged into one. `found` maps names and values to the restricted values.
+    Equal values from several questions are merged into one. `found` maps names and values to the restricted values.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -272,7 +274,10 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Examine the `config` section of a file. Unknown settings are ignored, because they are refused elsewhere."""
+        """Examine the `config` section of a file.
+
+        Unknown settings are ignored here, because they are refused elsewhere.
+        """
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
@@ -285,7 +290,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root in a file, which is restricted if it leads out of the file's folder."""
+        """Examine the workspace root set in a file, which is restricted if it points outside the file's folder."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -304,13 +309,13 @@ class _Finder:
                 self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
-        """Examine the plugin-owned fields of a question and of its template."""
+        """Examine the plugin-owned fields of a question and its template."""
         for kind, place, values in given_fields(question):
             if kind != "trait_fields":
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine plugin-owned values of one kind. Names of plugins that are not installed are ignored."""
+        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored."""
         models = self._owned_fields.models[kind]
         for name, value in values.items():
             if name in models or "." not in name:  # the name of a missing plugin is refused before the run
@@ -327,7 +332,7 @@ class _Finder:
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Examine the parameters of the primitives in a template's source. The code is trusted separately."""
+        """Examine the parameters of the primitives in a template's source. The code itself is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -338,7 +343,7 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including a model in one of them."""
+        """Examine the restricted fields of a trait or primitive, including any model in those fields."""
         kind = type(data)
         for name in restricted_fields(kind):
             value = getattr(data, name)
@@ -350,7 +355,7 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Examine the fields of a model. `setting` is the setting that contains it, or None.
+        """Examine the fields of a model. `setting` is the setting that contains the model, or None.
 
         If the model's adapter is not installed, its interface is restricted too.
         """
@@ -376,7 +381,7 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings of a model's adapter (`extra`). Names that the adapter does not know are ignored."""
+        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored."""
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
@@ -389,16 +394,16 @@ class _Finder:
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
-        """Return the specification of an interface's adapter, or None if there is none."""
+        """Return the specification of the adapter for an interface, or None if there is none."""
         try:
             return find_adapter(self._plugins, str(interface)).spec
         except PluginError:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without trust. Defaults, None, and empty lists and tables are free.
+        """Return whether a file may set `value` without trust. Defaults, None, and empty lists and tables are allowed.
 
-        Files that a value with the mark `below` names are added to `data`.
+        If the mark has `below`, files named by the value are added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -410,7 +415,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names. In a list or table, names of missing files are ignored."""
+        """Return the data files named by a value. In a list or table, the names of missing files are ignored."""
         names = [name for name in _strings_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -425,9 +430,9 @@ class _Finder:
         *,
         secret: bool = False,
     ) -> None:
-        """Add a restricted value, or the question that contains it if the value was found before.
+        """Add a restricted value or, if the value was found before, the question that contains it.
 
-        Secrets are left out of the text that is shown; with `secret`, the whole value is.
+        Secrets are left out of the text that is shown; with `secret`, the whole value is left out.
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
@@ -446,7 +451,7 @@ def _default_of(info: FieldInfo | None) -> object:
 
 
 def _exists(folder: Path, name: str) -> bool:
-    """Return whether the folder contains a file or link with this name."""
+    """Return whether the folder contains a file or link named `name`."""
     return "\0" not in name and os.path.lexists(folder / name)
 
 
@@ -464,7 +469,7 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model; none if the model is invalid."""
+    """Return the fields that the adapter restricts for this model, or an empty set if the model is invalid."""
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -474,14 +479,14 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricting_primitives() -> frozenset[str]:
-    """Return the class names, as they occur in sources, of the primitives with restricted parameters."""
+    """Return the class names of the primitives with restricted parameters, as they occur in source code."""
     return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may contain a restricted value.
 
-    Questions of a streamed file are searched as text, and only those in which a restricted name occurs are parsed.
+    Questions in a streamed file are searched as text, and only those containing a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
@@ -491,12 +496,12 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
-    """Return `value` as a JSON string with sorted keys. Values without a JSON equivalent are converted by `str`."""
+    """Return `value` as a JSON string with sorted keys. Values with no JSON equivalent are converted by `str`."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value for display.
+    """Return a value in a form that can be displayed.
 
     Headers and query parameters may be secrets, so their values are hidden unless they contain `${`.
     """
@@ -509,7 +514,10 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Return a table with its values hidden, except strings that contain `${`. Any other value is hidden as a whole."""
+    """Return a table with its values hidden, except for strings containing `${`.
+
+    A value that is not a table is hidden entirely.
+    """
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

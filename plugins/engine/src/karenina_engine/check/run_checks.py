@@ -1,4 +1,4 @@
-"""Checks before a run, which find everything that would fail every item before the first call is made.
+"""Checks made before a run, which find everything that would fail every item before the first call is made.
 
 They also log warnings about settings and model fields that have no effect in this run, and compare recorded answers
 with the questions.
@@ -54,7 +54,7 @@ _OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Raise `ConfigError` if there is no question or answering model, or if the selection of plugins is unusable."""
+    """Raise `ConfigError` if there are no questions or answering models, or if the selection of plugins is unusable."""
     check_selection(plugins, config)
     if not questions:
         raise ConfigError(["no question is selected; add questions to the benchmark, or select other ids"])
@@ -66,8 +66,8 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
     """Check that the configured models can be called, and that every stage accepts the configuration.
 
-    With `offline`, no model will be called, so missing keys and packages are accepted. Raises `ConfigError` with all
-    problems of the models or, if there are none, of the configuration.
+    With `offline`, no models will be called, so missing keys and packages are accepted. Raises `ConfigError` listing
+    all problems with the models or, if there are none, all problems with the configuration.
     """
     core = config.core
     check_models(
@@ -91,9 +91,9 @@ def check_questions(
     *,
     offline: bool,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check that every question has a plan whose stages accept it.
+    """Check that every question has a plan whose stages accept the question.
 
-    Return the pipelines of the questions and the models that stages need. Each question is added to `judging`.
+    Returns the pipelines of the questions and the models needed by stages. Each question is added to `judging`.
 
     Logs a warning for each setting that has no effect. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` if a stage rejects a question or a model.
@@ -108,7 +108,7 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars; None without a budget.
+    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget.
 
     Raises `ConfigError` if there is a budget and a price is unknown or only assumed.
     """
@@ -127,7 +127,7 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning about traits that are not scored, modes that find no trait, and `rubric_only` without traits."""
+    """Log warnings about traits that are not scored, modes that find no traits, and `rubric_only` without traits."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -153,7 +153,7 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` if a model would be called, in a run that only evaluates recorded answers."""
+    """Raise `ConfigError` if a model would be called in a run that only evaluates recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(
@@ -173,9 +173,9 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
 def check_recordings(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], benchmark: QuestionSource
 ) -> None:
-    """Check that every question has a recorded answer, and every recording a question.
+    """Check that every question has a recorded answer, and that every recording has a question.
 
-    Raises `ConfigError` with all mismatches; with `partial_recordings`, they are logged as warnings instead.
+    Raises `ConfigError` listing all mismatches, or logs them as warnings if `partial_recordings` is set.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -193,21 +193,21 @@ def check_recordings(
 
 
 def _call_infos(texts: Iterable[tuple[str, str]], replicates: int = 1) -> Iterator[CallInfo]:
-    """Yield the call of each answer, with the question's id and text and the replicate."""
+    """Yield the call for each answer, with the question's id and text and the replicate."""
     for id, text in texts:
         for replicate in range(1, replicates + 1):
             yield CallInfo(question_id=id, question=text, replicate=replicate)
 
 
 def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
-    """Yield the calls of all questions of the benchmark; none if the run includes all of them."""
+    """Yield the calls for all questions of the benchmark, or nothing if the run includes all of them."""
     return _call_infos(benchmark.texts(benchmark.ids)) if len(questions) < len(benchmark) else iter(())
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Log warnings about fields of configured models that are set but unused.
+    """Log warnings about fields that are set on configured models but unused.
 
-    `needs` contains the models that stages need.
+    `needs` contains the models needed by stages.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
@@ -238,13 +238,16 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
-    """Log a warning for each field in `unused`, which contains names and reasons."""
+    """Log a warning for each field in `unused`, which contains field names and reasons."""
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that the model's adapter does not use, with the reason; none if it does not declare this."""
+    """Yield the set fields that the model's adapter does not use, with the reason.
+
+    Yields nothing if the adapter does not declare this.
+    """
     if spec.uses is None:
         return
     for name in _OF_ADAPTERS:
@@ -276,9 +279,9 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Log a warning for each given setting of a plugin whose stages are in no plan.
+    """Log a warning for each setting of a plugin whose stages are not in any plan.
 
-    Settings that a planned stage of another plugin reads are excluded, and so are those with their default value.
+    Excludes settings that are read by a planned stage of another plugin, and settings with their default values.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
@@ -294,7 +297,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    """Return the reasons why plans leave out the stages of `owner`, each with the names of the stages."""
+    """Return the reasons why plans leave out the stages of `owner`, each followed by the names of those stages."""
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

@@ -1,4 +1,4 @@
-"""Checks of a run's stages and models before the first call."""
+"""Checks of a run's stages and models before the first call is made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
     """Let every installed stage check the configuration (`Stage.before_any_run`).
 
-    Raises `ConfigError` with all problems.
+    Raises `ConfigError` listing all problems.
     """
     problems: list[str] = []
     for offered in registered_stages(plugins):
@@ -53,10 +53,10 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check for problems that would fail its items (`Stage.before_run`), and check its models.
+    """Let each stage check for problems that would fail its items (`Stage.before_run`), and check the stage's models.
 
-    `survey` contains the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
-    the roles and ports that they need them for. Raises `ConfigError` with all problems.
+    `survey` contains the questions that each stage checks (`Planner.survey`). Returns the models needed by stages, with
+    the roles and ports for which they are needed. Raises `ConfigError` listing all problems.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []
@@ -81,9 +81,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return a message for each problem of the models that a stage needs.
+    """Return a message for each problem with the models that a stage needs.
 
-    Configured models are only checked for the ports that the stage calls, because all else was checked before.
+    Configured models are checked only for the ports that the stage calls, because everything else has already been
+    checked.
     """
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
@@ -99,10 +100,10 @@ def _model_problems(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` with everything in the models that would make each item fail. No request is made.
+    """Raise `ConfigError` listing everything about the models that would make each item fail. No requests are made.
 
-    `models` contains pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so
-    the keys and packages that their adapters need for calls may be missing.
+    `models` contains pairs of a role (as named in messages) and a model. With `offline`, none of the models will be
+    called, so the keys and packages that their adapters need for calls may be missing.
     """
     from pydantic import ValidationError
 
@@ -146,7 +147,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message if a model's name ends in a server's URL: requests would go to the provider's own server."""
+    """Yield a message if a model's name ends in a server's URL: requests would be sent to the provider's own server."""
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

@@ -1,12 +1,12 @@
 """A hard budget: the expected maximum cost of each call is reserved before the call is made.
 
 The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls have
-ended. If no call is left in flight, the budget is exhausted. No further item then starts, items that have their answer
-are judged as far as the budget reaches, and an item whose call is not covered ends without a result. A run with a
+ended. If no calls are left in flight, the budget is exhausted. No further items then start, items that already have an
+answer are judged as far as the budget allows, and an item whose call is not covered ends without a result. A run with a
 higher budget continues with these items.
 
-A call may cost more than expected, for example through hidden reasoning without `max_tokens`. Any one call in flight
-may exceed the budget in this way. All other calls must therefore be covered at the most that they may cost: a reply of
+A call may cost more than expected, for example because of hidden reasoning without `max_tokens`. Any one call in flight
+may exceed the budget in this way. All other calls must therefore be covered at their highest possible cost: a reply of
 `max_tokens` tokens, or a multiple of the observed usage. Nothing is known about a ledger line before its first reply,
 so its first call is usually made alone.
 """
@@ -47,12 +47,12 @@ class OverBudget(ItemInterrupt):
 
 @dataclass(slots=True)
 class _Observed:
-    """Observations of a ledger line's calls.
+    """Observations of the calls in a ledger line.
 
     `output` and `prompt` are the largest numbers of tokens in a reply and in a prompt, and `density` is the largest
     number of tokens per character. `hidden` is the largest number of tokens by which a prompt exceeded the estimate
-    from its size, for example because a server adds instructions of its own. `replies` counts replies with known cost;
-    `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
+    based on its size, for example because a server adds its own instructions. `replies` counts replies with a known
+    cost; `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
     """
 
     replies: int = 0
@@ -68,7 +68,7 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 @dataclass(slots=True)
 class _Reservation:
-    """The reservation for a call in flight: its `expected` cost, and the `most` that it may cost."""
+    """The reservation for a call in flight: its `expected` cost, and the `most` it may cost."""
 
     call: CallRecord
     seen: _Observed
@@ -78,10 +78,10 @@ class _Reservation:
 
 @dataclass(slots=True)
 class Budget:
-    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no call is in flight.
+    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no calls are in flight.
 
-    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` the expected cost of calls in
-    flight. `lost` was reserved for calls whose outcome is unknown, and cannot be spent again.
+    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` is the expected cost of calls
+    in flight. `lost` is the amount reserved for calls whose outcome is unknown, which cannot be spent again.
     """
 
     limit: int
@@ -101,11 +101,11 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to what earlier runs of the journal spent.
+        """Set `spent` to the amount spent by earlier runs with this journal.
 
-        A call of `models` whose cost was unknown then is counted at the mean cost of the other calls of its ledger
-        line. If there are no other calls, it is counted by its tokens or, if the server did not report them, as a reply
-        of `max_tokens` tokens.
+        If the cost of a call to one of `models` was unknown at the time, it is counted at the mean cost of the other
+        calls in its ledger line. If there are no other calls, it is counted by its tokens or, if the server did not
+        report them, as a reply of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -125,8 +125,8 @@ class Budget:
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation, or 0 if the call costs nothing.
 
-        Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` when they no longer
-        can.
+        Waits as long as the calls in flight may still leave enough of the budget. Raises `OverBudget` once they no
+        longer can.
         """
         if not self.max_cost(call):
             return 0
@@ -149,7 +149,7 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given what other calls have cost since."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
@@ -169,9 +169,9 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release the reservation of a call that has ended, after its actual cost was counted.
+        """Release the reservation of a call that has ended, after its actual cost has been counted.
 
-        Numbers without a reservation are ignored.
+        Numbers that have no reservation are ignored.
         """
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
@@ -183,14 +183,15 @@ class Budget:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the call's expected maximum cost, from its size and `max_tokens` or from earlier calls of its line.
+        """Return the call's expected maximum cost, based on its size and `max_tokens` or on earlier calls in its ledger
+        line.
 
         Returns 0 if the model has no price.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the call's expected maximum cost, and the most that it may cost if that estimate is too low.
+        """Return the call's expected maximum cost, and the most it may cost if that estimate is too low.
 
         Both are 0 if the model has no price.
         """
@@ -234,11 +235,11 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is exhausted: a call was not covered while no call was in flight."""
+        """Whether the budget is exhausted, meaning that a call was not covered while no calls were in flight."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return the reason why the run stopped, as text."""
+        """Return a text stating why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -247,13 +248,13 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and those in flight, if all but one of them cost their maximum."""
+        """Return whether the budget covers this call and the calls in flight if all but one cost their maximum."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether the budget covers a further call with these costs.
+        """Return whether the budget covers another call with these costs.
 
-        All reservations must fit as expected, and all but the largest at the most that they may cost.
+        All reservations must fit at their expected cost, and all but the largest must fit at the most they may cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
@@ -265,7 +266,7 @@ class Budget:
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, whether or not the budget covers it, and return the number of the reservation."""
+        """Reserve the cost of a call, whether or not the budget covers it, and return the reservation's number."""
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
         self.reserved += held.expected
@@ -275,7 +276,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation, and return its expected cost, or 0 if there is none with this number."""
+        """End a reservation and return its expected cost, or 0 if no reservation has this number."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -284,7 +285,7 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a line's calls in flight, after one of its calls was larger than any before."""
+        """Update the reservations of a ledger line's calls in flight, after one of its calls set a new maximum."""
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -293,7 +294,8 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit waiting calls that are covered, the earliest items first. If no call is in flight, refuse the rest.
+        """Admit waiting calls that are covered, starting with the earliest items. If no calls are in flight,
+        refuse the rest.
 
         The first call of a ledger line may need the whole budget, because nothing is known about the line. While
         another such call is in flight, calls of other lines may overtake it.
@@ -315,8 +317,9 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first waiting call, ignoring the lines in `passed`, or None if none
-        waits.
+        """Return the line and entry of the first waiting call, or None if no call is waiting.
+
+        The lines in `passed` are ignored.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
@@ -331,7 +334,7 @@ class Budget:
     def _finish_waiting(self) -> None:
         """End the wait of all calls after the budget is exhausted.
 
-        Calls that judge existing answers are admitted as far as the budget reaches, and wait while calls are in flight.
+        Calls that judge existing answers are admitted as far as the budget allows, and wait while calls are in flight.
         All other calls are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
@@ -348,7 +351,7 @@ class Budget:
                 self._queues.setdefault(id(self._observations(call)), []).append(entry)
 
     def _observations(self, call: CallRecord) -> _Observed:
-        """Return the observations of the call's ledger line, which begin with those of earlier runs."""
+        """Return the observations for the call's ledger line, starting from those of earlier runs."""
         line = self.ledger.line(call)
         observed = self._observed_lines.get(id(line))
         if observed is None:
@@ -356,7 +359,7 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Return what earlier runs of the journal suggest for this line: twice the mean tokens of its requests.
+        """Return what earlier runs with the journal suggest for this line: twice the mean tokens of its requests.
 
         With fewer than `_ENOUGH` calls of known cost, nothing is suggested. The journal does not store how many
         requests an agent makes when it is called as a whole.
@@ -371,5 +374,5 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the most input tokens expected for one request of the call, estimated from its size."""
+    """Return the largest number of input tokens expected for one request of the call, based on the call's size."""
     return int(call.size.characters * call.size.density) + FRAME

@@ -1,6 +1,6 @@
 """What the calls of a run cost: the prices of its models, and a ledger of calls, tokens and cost.
 
-Prices come from the user or from price lists. The ledger has a line for each model, stage and judge.
+Prices come from the user or from price lists. The ledger has a line for each combination of model, stage and judge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's tariff (None if unknown). `why` is the origin of the price, or the reason why there is none.
+    """A model's tariff, or None if it is unknown. `why` is the origin of the price, or the reason why there is none.
 
     `assumed` means that the price may be wrong: a server on localhost may forward calls to a paid provider.
     """
@@ -63,12 +63,15 @@ class PriceTable:
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether the model costs nothing because it is recorded or local, and the user set no price for it."""
+        """Return whether the model is free because it is recorded or local and the user has set no price for it."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON-compatible data: models' prices and origins, and lists' editions."""
+        """Return the prices found so far as JSON-compatible data.
+
+        This contains the prices and their origins, and the editions of the lists.
+        """
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -89,9 +92,11 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Look up the price of the model: the user's, else free, else the first list's.
+        """Look up the model's price.
 
-        A server on localhost that is in no list is assumed to be free, unless the user set any price.
+        The user's own price comes first. Without one, a recorded or local model is free, and any other model gets its
+        price from the first list that contains it. A server on localhost that is in no list is assumed to be free,
+        unless the user has set any prices.
         """
         for name in (model.id, model.model_name):
             if name in self.own:
@@ -129,10 +134,10 @@ UNKNOWN_COST: Final = "unknown"
 
 @dataclass(slots=True)
 class SpendCounts:
-    """Counts of calls that had a reply, their tokens, and their cost in picodollars.
+    """Counts of calls that received a reply, their tokens, and their cost in picodollars.
 
-    `unpriced` is the number of calls of unknown cost, because the model has no price or the server counted no tokens.
-    `cost` is the cost of the other calls.
+    `unpriced` is the number of calls whose cost is unknown because the model has no price or the server counted no
+    tokens. `cost` is the cost of the other calls.
     """
 
     calls: int = 0
@@ -145,7 +150,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls. A cost of None is unknown."""
+        """Add the usage and cost of one or more calls. A cost of None means that it is unknown."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -158,7 +163,7 @@ class SpendCounts:
             self.cost += cost
 
     def merge(self, other: SpendCounts) -> None:
-        """Add the counts of `other`."""
+        """Add the counts from `other` to these counts."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -168,7 +173,7 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """Return the cost as text: "at least" an amount if part of it is unknown, "unknown" if all of it is."""
+        """Return the cost as text: "at least" an amount if part of it is unknown, or "unknown" if all of it is."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
@@ -176,7 +181,7 @@ class SpendCounts:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON-compatible data.
 
-        `cost_usd` is None if the whole cost is unknown, and a lower bound if part of it is.
+        `cost_usd` is None if the whole cost is unknown, and a lower bound if part of the cost is unknown.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
@@ -188,11 +193,11 @@ COUNTED: Final = tuple(count.name for count in fields(SpendCounts))
 
 @dataclass(slots=True)
 class LedgerLine:
-    """A line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
+    """A line in a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
     `judge` is the id of the item's judge, or empty for calls shared by all judges of an answer. `spent` counts the
-    calls that this run made. `cached` counts replies that were stored, or shared with a call in flight; these cost
-    nothing in this run, and the cost counted for them is what the calls would have cost.
+    calls made by this run. `cached` counts replies that were already stored or were shared with a call in flight. These
+    cost nothing in this run; the cost counted for them is what the calls would have cost.
     """
 
     model: str
@@ -211,9 +216,9 @@ class LedgerLine:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `before` contains the lines of earlier runs with the same journal.
+    """The ledger of a run. `before` contains the lines from earlier runs with the same journal.
 
-    `free` means that all models of the run are free.
+    `free` means that all models in the run are free.
     """
 
     prices: PriceTable
@@ -225,7 +230,7 @@ class Ledger:
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars, or None if unknown."""
+        """Count a completed call, and return its cost in picodollars, or None if the cost is unknown."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)
@@ -233,11 +238,11 @@ class Ledger:
         return cost
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was stored earlier, or shared with an identical call."""
+        """Count a reply that had already been stored, or was shared with an identical call."""
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost of a call with this usage, in picodollars.
+        """Return the cost, in picodollars, of a call with this usage.
 
         Returns None if the model has no price, or if the server counted no tokens although tokens cost something.
         """
@@ -250,7 +255,7 @@ class Ledger:
         return cost
 
     def line(self, call: CallRecord) -> LedgerLine:
-        """Return the line of the call, creating it if needed."""
+        """Return the line for the call, creating it if needed."""
         model, info = call.endpoint.model, call.info
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
@@ -259,11 +264,11 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Add the counts of replies that another process took from the journal to the line with these names."""
+        """Add counts of replies that another process took from the journal to the line with these names."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
-        """Remove all counts of this run. Those of earlier runs remain."""
+        """Remove all counts for this run, keeping those of earlier runs."""
         self.changed.clear()
         self._lines.clear()
         self._by_names.clear()
@@ -277,24 +282,24 @@ class Ledger:
 
     @property
     def lines(self) -> list[LedgerLine]:
-        """All lines, sorted by model; lines of one model in the order in which they were created."""
+        """All lines, sorted by model; the lines of each model are in the order in which they were created."""
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
-        """Return the sum of what this run has spent."""
+        """Return the total that this run has spent."""
         return sum_counts(line.spent for line in self._by_names.values())
 
     @property
     def earlier(self) -> SpendCounts:
-        """The sum of what earlier runs with the same journal spent."""
+        """The total that earlier runs with the same journal spent."""
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """Return the sum over cached replies, whose cost is what the calls would have cost."""
+        """Return the total for cached replies, whose cost is what the calls would have cost."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON-compatible data, with sums by model, stage and judge."""
+        """Return the ledger as JSON-compatible data, with totals by model, stage and judge."""
         return {
             **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
@@ -304,7 +309,7 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Return ledger lines as JSON-compatible data, with their total and sums by model, stage and judge."""
+    """Return ledger lines as JSON-compatible data, with a grand total and totals by model, stage and judge."""
     return {
         "currency": "USD",
         "spent": sum_counts(line.spent for line in lines).to_dict(),
@@ -334,7 +339,7 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return the sum of `spent` for each value of the field `name`, in the order in which the values occur."""
+    """Return the total of `spent` for each value of the field `name`, in the order in which the values occur."""
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)

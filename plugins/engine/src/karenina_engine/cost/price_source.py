@@ -29,12 +29,12 @@ def to_picodollars(dollars: Decimal) -> int:
 
 
 def to_dollars(picodollars: int) -> Decimal:
-    """Convert picodollars to dollars, exactly."""
+    """Convert picodollars to dollars without rounding."""
     return Decimal(picodollars).scaleb(-12)
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text, with more digits if it is small. "$0" means exactly zero."""
+    """Return an amount as text, with more digits if the amount is small. "$0" means exactly zero."""
     if not picodollars:
         return "$0"
     amount = to_dollars(picodollars)
@@ -46,17 +46,17 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text, rounded up to two significant digits, so that it suffices as a budget."""
+    """Return an amount as text, rounded up to two significant digits so that it is sufficient as a budget."""
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The prices of one token, in picodollars.
+    """The prices of a single token, in picodollars.
 
-    `cached` is the price of an input token that the provider read from its cache, `cache_write` that of an input token
-    that it wrote there, and `reasoning` that of an output token used for reasoning.
+    `cached` is the price of an input token that the provider reads from its cache, `cache_write` the price of an input
+    token that it writes to its cache, and `reasoning` the price of an output token used for reasoning.
     """
 
     input: int
@@ -81,7 +81,7 @@ class Rates:
         """
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
-            """Return a price per token, in picodollars. None is replaced by `otherwise`."""
+            """Return the price per token in picodollars, using `otherwise` if `price` is None."""
             return to_picodollars((otherwise if price is None else price) / _MILLION)
 
         return cls(
@@ -98,7 +98,7 @@ class Tariff:
     """A model's tariff.
 
     `steps` contains pairs of a number of input tokens and rates, in ascending order. A request with more input tokens
-    than that number is charged at these rates for all its tokens. `request` is a fixed price per request, in
+    than that number is charged at those rates for all its tokens. `request` is a fixed price per request, in
     picodollars.
     """
 
@@ -107,9 +107,9 @@ class Tariff:
     request: int = 0
 
     def cost(self, usage: Usage) -> int:
-        """Return the cost, in picodollars, of the usage of one or more requests.
+        """Return the cost in picodollars of the usage of one or more requests.
 
-        If several requests were counted together, their average input decides the step.
+        If several requests were counted together, their average input determines the step.
         """
         rates = self.rates
         if self.steps:
@@ -133,9 +133,9 @@ _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
 class OwnPrice(StrictSettings, defer_build=True):
-    """A price that the user sets for a model, in US dollars per million tokens.
+    """A price set by the user for a model, in US dollars per million tokens.
 
-    `cached` and `cache_write` default to `input`, and `reasoning` to `output`.
+    `cached` and `cache_write` default to `input`, and `reasoning` defaults to `output`.
     """
 
     input: _Dollars
@@ -158,7 +158,7 @@ class OwnPrice(StrictSettings, defer_build=True):
 
 
 class PriceSource(Protocol):
-    """A plugin's price list.
+    """A price list provided by a plugin.
 
     `name` and `edition` identify the list; both are stored with each run that uses one of its prices. `edition` must
     change whenever a price in the list changes.
@@ -174,6 +174,6 @@ class PriceSource(Protocol):
         """Return a model's tariff and the list's own name for the model, or None if the list does not contain the
         model.
 
-        `served_by` is the model's server as its adapter knows it: a base URL (with `://`), the name of a provider, or
-        None if it is unknown. Implementations must make no request.
+        `served_by` identifies the model's server as known to its adapter: a base URL (containing `://`), the name of a
+        provider, or None if it is unknown. Implementations must not make any requests.
         """

@@ -1,7 +1,7 @@
-"""A run's command as JSON-compatible data without secrets, and how the secrets are restored on resuming the run.
+"""A run's command as JSON-compatible data without secrets, and how the secrets are restored when the run is resumed.
 
 The journal stores the command as a label that describes its results. The user's state folder
-(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads the command from nowhere else.
+(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads the command only from there.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two commands request the same results.
 
-    Versions of distributions, and settings that change no result (such as a budget), may differ.
+    They may differ in the versions of distributions, and in settings that do not change results, such as a budget.
     """
     return _result_settings(one) == _result_settings(other)
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a command that decide its results."""
+    """Return the parts of a command that determine its results."""
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
@@ -84,16 +84,16 @@ def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, A
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON. Values without a JSON equivalent are digested as their `str`."""
+    """Return a digest of `value` as JSON. Values with no JSON equivalent are converted by `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored configuration with its secrets taken from `given`, the user's current settings.
 
-    Models are matched by id. If a stored model equals the given one apart from secrets, the whole given entry is used;
-    a secret from a file is never put into an entry from elsewhere. A missing API key is left out, so that the
-    environment supplies it. Raises `ConfigError` if the entry that a secret belongs to has changed, or if a secret
+    Models are matched by id. If a stored model equals the given model apart from secrets, the whole given entry is
+    used; a secret from a file is never put into an entry from elsewhere. A missing API key is left out, so that the
+    environment supplies it. Raises `ConfigError` if the entry to which a secret belongs has changed, or if a secret
     cannot be found.
     """
     values = dict(stored)
@@ -110,7 +110,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings that were given in a configuration, as JSON-compatible data without secrets."""
+    """Return the settings given in a configuration, as JSON-compatible data without secrets."""
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:
@@ -121,7 +121,7 @@ def dump_config(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _dump_model(model: ModelConfig) -> dict[str, Any]:
-    """Return a model's given fields as JSON-compatible data. `LEFT_OUT` replaces secrets and MCP addresses."""
+    """Return the given fields of a model as JSON-compatible data. `LEFT_OUT` replaces secrets and MCP addresses."""
     values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
@@ -136,13 +136,16 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with secret parts masked. If there are any, part of its digest follows, to tell URLs apart."""
+    """Return a URL with its secret parts masked.
+
+    If any were masked, part of the URL's digest is appended to tell URLs apart.
+    """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings with HTTP headers, and values named like secrets, replaced by `LEFT_OUT`."""
+    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and of values named like secrets."""
     if not isinstance(value, dict):
         return value
     return {
@@ -157,7 +160,7 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return `value` as JSON-compatible data. Values without a JSON equivalent are replaced by their type's name."""
+    """Return `value` as JSON-compatible data. Values with no JSON equivalent are replaced by their type names."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )
@@ -197,7 +200,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
     """Return the names of the fields in which two entries for a model differ. Keys are not compared.
 
-    If `now` is not a valid entry, the only "name" is that reason.
+    If `now` is not a valid entry, the list contains only that reason in place of a name.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)

@@ -1,10 +1,10 @@
-"""The compression of the texts of results in a journal, with a dictionary that is made from a run's first results.
+"""The compression of result texts in a journal, with a dictionary made from a run's first results.
 
-The results of a run repeat names and structure, so that a dictionary (zlib's `zdict`) makes a text many times shorter.
-The first results of a run are stored as text. Then the dictionary is added to `meta`, in the transaction of the first
-row that needs it or in an earlier one. A compressed text is a blob: the dictionary's id, then raw deflate data. The id
-is the start of the dictionary's SHA-256, and `meta` contains two copies, so that a damaged one is noticed and the other
-is used.
+Because the results of a run repeat names and structure, a dictionary (zlib's `zdict`) makes a text many times shorter.
+The first results of a run are stored as text. The dictionary is then added to `meta`, no later than in the transaction
+of the first row that needs it. A compressed text is a blob: the dictionary's id, followed by raw deflate data. The id
+is the start of the dictionary's SHA-256, and `meta` contains two copies of the dictionary, so that damage to one is
+noticed and the other is used.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ RESULT_COLUMN: Final = 10
 
 
 class TextCompressor:
-    """The compressor of the texts that one run adds to a journal.
+    """Compresses the texts that a run adds to a journal.
 
-    `store` is called with a name and a value for `meta`, before the first text that needs it is returned.
+    `store` is called with a name and a value for `meta` before the first text that needs this value is returned.
     """
 
     def __init__(self, store: Callable[[str, bytes], None], dictionary: bytes | None = None) -> None:
@@ -50,7 +50,7 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Return what the journal stores for a text: a blob, or the text itself while there is no dictionary.
+        """Return what the journal stores for a text: a blob, or the text itself if there is no dictionary yet.
 
         Raises `UnicodeEncodeError` if the text contains half a surrogate pair.
         """
@@ -66,7 +66,7 @@ class TextCompressor:
         return bytes(self._id + deflate.compress(data) + deflate.flush())
 
     def _make_dictionary(self) -> None:
-        """Make a dictionary from the samples, and store it."""
+        """Make a dictionary from the samples and store it."""
         dictionary = b"".join(self._samples)[-(1 << _WINDOW) :]
         self._samples.clear()
         for name in _copy_names(dictionary):
@@ -74,20 +74,20 @@ class TextCompressor:
         self._prime(dictionary)
 
     def _prime(self, dictionary: bytes) -> None:
-        """Use a dictionary from now on. Copying a primed compressor is faster than priming one for each text."""
+        """Start using a dictionary. Copying a primed compressor is faster than priming one for each text."""
         self._id = _digest(dictionary)
         self._primed = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW, _MEMORY, zdict=dictionary)
 
 
 class TextReader:
-    """The reader of texts of results, with the dictionaries in a journal's `meta`."""
+    """Reads the texts of results, using the dictionaries in a journal's `meta`."""
 
     def __init__(self, database: Callable[[], sqlite3.Connection]) -> None:
         self._database = database
         self._dictionaries: dict[bytes, bytes] = {}
 
     def read(self, stored: object) -> str:
-        """Return the text that a journal stored as `stored`; an empty text if it is damaged or too long.
+        """Return the text that a journal stored as `stored`, or an empty string if it is damaged or too long.
 
         Raises `sqlite3.Error` if the journal cannot be read.
         """
@@ -102,12 +102,12 @@ class TextReader:
             return ""
 
     def read_row(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results`, whose columns begin at `start`, with its text in place of what is stored."""
+        """Return a row of `results`, whose columns begin at `start`, with the stored value replaced by its text."""
         at = start + RESULT_COLUMN
         return (*row[:at], self.read(row[at]), *row[at + 1 :])
 
     def dictionary(self, id: bytes) -> bytes | None:
-        """Return the dictionary with this id; None if the journal has none that is undamaged."""
+        """Return the dictionary with this id, or None if the journal has no undamaged copy of it."""
         if id not in self._dictionaries:
             query = "SELECT value FROM meta WHERE name = ?"
             for copy in _COPIES:
@@ -118,12 +118,15 @@ class TextReader:
 
 
 def dictionary_id(stored: bytes) -> bytes:
-    """Return the id of the dictionary with which a blob was compressed."""
+    """Return the id of the dictionary used to compress a blob."""
     return stored[:_ID_BYTES]
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return all copies of a dictionary, by their names in `meta`; none if this copy is damaged or another fact."""
+    """Return all copies of a dictionary by their names in `meta`.
+
+    Returns an empty dict if this is a damaged copy or another fact.
+    """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}
     names = _copy_names(value)

@@ -1,7 +1,7 @@
-"""The journal file: opening and locking it, and errors that state what to do.
+"""The journal file: opening it, locking it, and reporting errors with what to do about them.
 
-`karenina_engine.journal.schema` describes the tables. A journal may come from a stranger, with any files beside it.
-Therefore the journal and the files that SQLite keeps beside it are checked before SQLite opens them, and the schema is
+`karenina_engine.journal.schema` describes the tables. A journal may come from a stranger, with any files alongside it.
+Therefore the journal and the files that SQLite keeps next to it are checked before SQLite opens them, and the schema is
 checked afterwards.
 """
 
@@ -54,11 +54,11 @@ logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised when a journal cannot be opened, read or written. The message states the path, reason and cure."""
+    """Raised when a journal cannot be opened, read or written. The message states the path, the reason and the cure."""
 
 
 class JournalDamaged(JournalError):
-    """Raised when a part of a journal cannot be read, or has changed since it was written."""
+    """Raised when part of a journal cannot be read, or has changed since it was written."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class JournalDamaged(JournalError):
 
 
 class JournalNotWritten(JournalError):
-    """Raised when a journal cannot be written. Rows that were stored before are kept."""
+    """Raised when a journal cannot be written. Rows that were already stored are kept."""
 
 
 class JournalInUse(JournalError):
@@ -81,10 +81,10 @@ class JournalInUse(JournalError):
 
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert SQLite and operating system errors about the file at `path` to a `JournalError`.
+    """Convert SQLite and operating system errors concerning the file at `path` to a `JournalError`.
 
-    `doing` is the past participle in the message: "the journal ... cannot be `doing`". With "written", the error is a
-    `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`.
+    `doing` is the past participle used in the message: "the journal ... cannot be `doing`". With "written", the error
+    is a `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`.
     """
     try:
         yield
@@ -101,7 +101,7 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Return the error for a journal that cannot be `doing` (a past participle), with the reason."""
+    """Return the error for a journal that cannot be `doing` (a past participle), including the reason."""
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
@@ -109,7 +109,7 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
     """Return whether an SQLite error means that the file is damaged.
 
-    More errors mean damage while reading than while writing, where a statement may be at fault.
+    More errors indicate damage when reading than when writing, since a failing write may be the statement's own fault.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -123,7 +123,7 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal, which a version in its header may forbid. Nothing is changed."""
+    """Return whether SQLite can write to the journal, which its header may forbid. Nothing is changed."""
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
     except sqlite3.OperationalError as error:
@@ -134,12 +134,12 @@ def is_writable(database: sqlite3.Connection) -> bool:
 
 
 def _has_code(error: sqlite3.Error) -> bool:
-    """Return whether SQLite itself reported the error, and not Python's module."""
+    """Return whether the error was reported by SQLite itself, rather than by Python's module."""
     return getattr(error, "sqlite_errorcode", None) is not None
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an existing journal, and the files beside it that contain its last changes, to a free name.
+    """Rename an existing journal, and the accompanying files that contain its latest changes, to an unused name.
 
     The new name is logged. Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be
     renamed.
@@ -159,8 +159,8 @@ def rename_existing(path: Path) -> None:
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
     """Open the journal at `path`, creating it if it does not exist. The caller must hold its lock (`lock_journal`).
 
-    With `sync="full"`, each commit waits until the disk has stored it, so that a power failure loses no commit. Raises
-    `JournalError` if the file is not a journal, has another format, is damaged or cannot be opened.
+    With `sync="full"`, each commit waits until it is stored on disk, so that a power failure does not lose any commits.
+    Raises `JournalError` if the file is not a journal, has another format, is damaged or cannot be opened.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -188,10 +188,10 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection from `open_to_write` so that the journal is a single file again.
+    """Close a connection returned by `open_to_write`, so that the journal is a single file again.
 
     In write-ahead-log mode, each later reader would create a log file and leave it behind. If another process is
-    reading right now, the journal stays in that mode until the next run ends.
+    reading the journal now, it stays in that mode until the next run ends.
     """
     try:
         with suppress(sqlite3.Error):
@@ -230,7 +230,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
     """Open a database that may come from a stranger.
 
-    Its schema cannot call functions, no other file can be attached, and the length of rows is limited.
+    Its schema cannot call functions, no other files can be attached, and the length of rows is limited.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
@@ -241,10 +241,10 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def check_before_opening(path: Path, *, writing: bool) -> None:
-    """Raise `JournalError` for a journal through which SQLite would change another file or wait for one.
+    """Raise `JournalError` for a journal that would make SQLite change another file or wait for one.
 
-    The journal and the files beside it must not be links, pipes, devices or folders. A file that SQLite may write must
-    have no other hard links, and a rollback file must not name another file.
+    The journal and the files alongside it must not be links, pipes, devices or folders. A file to which SQLite may
+    write must have no other hard links, and a rollback file must not name another file.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -266,12 +266,12 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
 
 
 def _hard_link_problem(names: int) -> str | None:
-    """Return why a file with this number of names must not be changed, or None if it has only one."""
+    """Return why a file with this number of hard links must not be changed, or None if it has only one."""
     return f"has {names} names (hard links), and a change would affect all of them" if names > 1 else None
 
 
 def _file_type_problem(path: Path, mode: int) -> str:
-    """Return what a file is that is not a regular file, for a message."""
+    """Return a description, for use in a message, of a file that is not a regular file."""
     if stat.S_ISLNK(mode):
         return f"is a link to {path.readlink()}"
     if stat.S_ISDIR(mode):
@@ -280,7 +280,7 @@ def _file_type_problem(path: Path, mode: int) -> str:
 
 
 def _names_another_file(rollback: Path) -> bool:
-    """Return whether a rollback file ends in the mark that precedes the name of another file."""
+    """Return whether a rollback file ends in the mark that precedes another file's name."""
     with rollback.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - len(_ROLLBACK_MAGIC)))
@@ -288,7 +288,7 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row of a query: None if there is none, and `()` if it contains text that is not UTF-8."""
+    """Return the first row of a query, None if there is no row, or `()` if the row contains text that is not UTF-8."""
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     except sqlite3.OperationalError as error:
@@ -299,14 +299,14 @@ def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[An
 
 
 def repaired_path(path: Path) -> Path:
-    """Return the path at which a repaired journal is complete, before it replaces the journal at `path`."""
+    """Return the path where a repaired journal is completed before it replaces the journal at `path`."""
     return path.with_name(path.name + ".repaired")
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal at `path` until the lock is released with `unlock` or the process ends.
 
-    The operating system's lock on `<path>.lock` is used: a killed process leaves the file behind, but not the lock.
+    This uses the operating system's lock on `<path>.lock`: a killed process leaves the file behind, but not the lock.
     Raises `JournalInUse` if another process holds the lock, and `JournalError` if the file cannot be locked or if an
     earlier repair was interrupted and this is not a repair (`repairing`).
     """
@@ -334,7 +334,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Remove the lock's file and release the lock.
+    """Remove the lock file and release the lock.
 
     The file is removed first, so that a process that already has it open does not lock a file that others cannot see.
     """
@@ -344,12 +344,15 @@ def unlock(lock: BaseFileLock) -> None:
 
 
 def lock_path(path: Path) -> Path:
-    """Return the path of the lock file of the journal at `path`."""
+    """Return the path of the lock file for the journal at `path`."""
     return path.with_name(path.name + ".lock")
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the id of the process that the journal names as its user, or None if it names none or cannot be read."""
+    """Return the id of the process named in the journal as its user.
+
+    Returns None if no process is named or the journal cannot be read.
+    """
     try:
         database = open_to_read(path)
     except JournalError:
@@ -369,7 +372,7 @@ def read_owner(path: Path) -> int | None:
 def is_locked(path: Path) -> bool:
     """Return whether a process is using the journal.
 
-    Removes the lock file of a killed process. Returns False if the folder does not allow this.
+    Removes the lock file left by a killed process. Returns False if the folder does not allow this.
     """
     from filelock import FileLock, Timeout
 
@@ -387,20 +390,21 @@ def is_locked(path: Path) -> bool:
 
 
 def write_owner(database: sqlite3.Connection) -> None:
-    """Store that this process is using the journal."""
+    """Record in the journal that this process is using it."""
     facts = {"pid": os.getpid(), "host": socket.gethostname()}
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
 def clear_owner(database: sqlite3.Connection) -> None:
-    """Store that no process is using the journal."""
+    """Record in the journal that no process is using it."""
     database.execute("DELETE FROM meta WHERE name IN ('pid', 'host')")
 
 
 def _check_header(path: Path, cure: str) -> None:
-    """Raise `JournalDamaged` for a journal that was cut off within its header, and `JournalError` for another file.
+    """Raise `JournalDamaged` for a journal that is cut off within its header, and `JournalError` if the file is not a
+    journal.
 
-    An empty file is accepted. `cure` states what to do about another file.
+    An empty file is accepted. `cure` states what to do about a file that is not a journal.
     """
     with path.open("rb") as file:
         head = file.read(_HEADER)
@@ -417,7 +421,7 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
-    """Raise `JournalError` if an open database is not a journal of this format."""
+    """Raise `JournalError` if an open database is not a journal in this format."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -444,7 +448,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return what happened and what to do about it, for an SQLite error."""
+    """Return an explanation of an SQLite error and what to do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

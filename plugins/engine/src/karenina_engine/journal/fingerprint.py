@@ -1,4 +1,4 @@
-"""Fingerprints, which decide whether an item's stored result is still valid, and digests of what replies depend on."""
+"""Fingerprints, which determine whether an item's stored result is still valid, and digests of what replies need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MATCHED: Final = ("id", "question")
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recorded answers, or None if it has none or if their file cannot be read."""
+    """Return a digest of a model's recorded answers, or None if it has none or their file cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -61,26 +61,26 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of the core's version and of `value` as JSON.
+    """Return a digest of the core's version and `value` as JSON.
 
-    Values without a JSON equivalent are represented by their names.
+    Values with no JSON equivalent are represented by their names.
     """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return a name for a value that JSON cannot express, such as a function. It is the same in every process."""
+    """Return a name for a value that JSON cannot express, such as a function. The name is the same in every process."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 class Fingerprints:
     """The fingerprints of a run's items.
 
-    A fingerprint is a digest of everything except the replies that decides a result: the question with its truth,
-    template and traits, the files in the folders that its stages read, which of its code is trusted, both models, every
-    setting that is not marked `changes_results: False`, the stages of its plan with their versions, and the core's
-    version. Keys, timeouts and the run's other items are not part of it.
+    A fingerprint is a digest of everything that determines a result, except the replies: the question with its ground
+    truth, template and traits, the files in the folders that its stages read, which of its code is trusted, both
+    models, every setting that is not marked `changes_results: False`, the stages of its plan with their versions, and
+    the core's version. It does not include keys, timeouts or the run's other items.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -101,12 +101,12 @@ class Fingerprints:
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """Return the fingerprint of an item. `judge` is None for an item without a judge.
 
-        Unless `read_folders` was called before, the question's folders are digested here.
+        Unless `read_folders` has already been called, the question's folders are digested here.
         """
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the parts that many items share, as digests: settings, plan and models."""
+        """Return digests of the parts shared by many items: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         entry = self._common.get(at)
         if entry is None:
@@ -116,7 +116,7 @@ class Fingerprints:
         return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
-        """Return the parts that depend on the question, as digests. Its folders are read if they were not yet."""
+        """Return digests of the parts that depend on the question, reading its folders if they have not been read."""
         at = id(question), id(plan)
         entry = self._questions.get(at)
         if entry is not None:
@@ -124,7 +124,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Store and return the question's part. Beyond `_AT_ONCE` questions, the earliest one is forgotten."""
+        """Store and return the part for the question. Beyond `_AT_ONCE` questions, the earliest is forgotten."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -134,7 +134,7 @@ class Fingerprints:
     def _trusted(self, question: Question) -> bytes:
         """Return which of the question's sources are trusted, since a result must not outlive the trust it needed.
 
-        Returns empty bytes if none is trusted, so that a run without trust has the same fingerprints.
+        Returns empty bytes if no sources are trusted, so that runs without trust have the same fingerprints.
         """
         if not (self._trust.everything or self._trust.digests):
             return b""
@@ -145,7 +145,7 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _model(self, model: ModelConfig) -> bytes:
-        """Return a digest of a model's fields that can change a result, its adapter's version, and its recordings."""
+        """Return a digest of the model fields that can change a result, the adapter's version, and the recordings."""
         if isinstance(model, PanelModel):
             judges = [self._model(judge) for judge in (*model.members, *model.others)]
             return digest_json([model.id, [judge.hex() for judge in judges]])
@@ -176,7 +176,7 @@ def digest_question(question: Question) -> bytes:
 
 
 def _settings(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings that can change a result, except those that only decide which items there are."""
+    """Return the settings that can change a result, except those that only determine which items there are."""
     return {
         name: config.setting(name)
         for name, setting in all_settings().items()

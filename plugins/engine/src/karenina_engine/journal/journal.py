@@ -1,4 +1,4 @@
-"""The journal of runs. It stores every reply before it is used, and every result, so that no call is made twice.
+"""The journal of runs. It stores every result, and every reply before it is used, so that no call is made twice.
 
 `karenina_engine.journal.schema` describes the tables.
 """
@@ -76,8 +76,8 @@ logger = logging.getLogger("karenina")
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables that
-    `store` and `finish` return complete once the row is in the file. With `replaying`, no calls are made, so a missing
+    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables returned
+    by `store` and `finish` complete once the row is in the file. With `replaying`, no calls are made, so a missing
     reply is an error.
     """
 
@@ -107,12 +107,12 @@ class Journal:
 
     @property
     def broken(self) -> JournalError | None:
-        """The error since which the file cannot be written, or None."""
+        """The error after which the file can no longer be written, or None."""
         return self._writer.broken
 
     @property
     def _database(self) -> sqlite3.Connection:
-        """The connection of the writer."""
+        """The writer's connection."""
         return self._writer.database
 
     @classmethod
@@ -127,10 +127,10 @@ class Journal:
     ) -> Self:
         """Open the journal at `path`, creating it if it does not exist.
 
-        `fresh` renames an existing journal first. With `sync="full"`, each commit survives a power failure. Rows wait a
-        moment for others before a commit, unless no call of `limits` is in flight. `replaying` opens the file for
-        reading only. Raises `JournalError` for a file that is not a journal, has another format, is damaged or cannot
-        be written, and `JournalInUse` if another process is working on it.
+        `fresh` first renames an existing journal. With `sync="full"`, each commit survives a power failure. Before a
+        commit, rows wait briefly for others, unless none of the calls in `limits` are in flight. `replaying` opens the
+        file for reading only. Raises `JournalError` if the file is not a journal, has another format, is damaged or
+        cannot be written, and `JournalInUse` if another process is working on it.
         """
         file = Path(path)
         if replaying:
@@ -167,7 +167,7 @@ class Journal:
             logger.debug("the journal could not be closed", exc_info=True)  # the block's own error is raised
 
     def close(self) -> None:
-        """Write the remaining rows and close the file. Raises `JournalError` if they cannot be written."""
+        """Write the remaining rows and close the file. Raises `JournalError` if the rows cannot be written."""
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
@@ -185,8 +185,8 @@ class Journal:
     def closed_for_fork(self) -> Iterator[None]:
         """Close the file for the duration of the block, because SQLite connections must not be used after a fork.
 
-        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or the file cannot be
-        opened again.
+        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or if the file cannot be
+        reopened.
         """
         if not self.replaying:
             self.flush()
@@ -204,8 +204,8 @@ class Journal:
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """Start a run of `items` items. `command` describes the request as JSON-compatible data without secrets.
 
-        If `command` requests the same results as the last run, that run is continued. From now on, the counts of
-        `ledger` are stored with the replies; `ledger.before` is set to the sums of earlier sessions. If the benchmark
+        If `command` requests the same results as the last run, that run is continued. From now on, the counts in
+        `ledger` are stored with the replies; `ledger.before` is set to the totals of earlier sessions. If the benchmark
         has a file, the command is also stored in the user's state folder, where `karenina resume` reads it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
@@ -224,7 +224,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id. A new one is stored if it has none or is a copy of another journal."""
+        """Return the journal's random id, storing a new one if the journal has none or is a copy of another journal."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -233,19 +233,19 @@ class Journal:
         return id
 
     def _dictionary_of_run(self) -> bytes | None:
-        """Return the dictionary with which results of the run are compressed; None if there is none."""
+        """Return the dictionary used to compress the run's results, or None if there is none."""
         query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
         row = self._row(query, self.run_id)
         return self._texts.dictionary(dictionary_id(row[0])) if row else None
 
     def _store_fact(self, name: str, value: bytes) -> None:
-        """Add a row to `meta` with the next commit."""
+        """Add a row to `meta` in the next commit."""
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id. Rescoring finds replies by them.
+        """Store the endpoint digests of the run's models, by port and model id. Rescoring uses them to find replies.
 
-        An id that an answering model and a judge share has two digests.
+        An id shared by an answering model and a judge has two digests.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -253,7 +253,7 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the digests that `store_endpoint_digests` stored. Malformed digests are ignored."""
+        """Return the digests stored by `store_endpoint_digests`. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -266,7 +266,7 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session of the run, and have each commit write the changed lines of `ledger`."""
+        """Start a session of the run, and make each commit write the changed lines of `ledger`."""
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
@@ -276,7 +276,7 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the id of the run in result files: the current run or, in a replay, the last one.
+        """Return the id used for the run in result files: that of the current run or, in a replay, of the last run.
 
         Returns None if there is no run.
         """
@@ -286,7 +286,7 @@ class Journal:
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the last run's command, or None if there was no run.
+        """Return the command of the last run, or None if there was no run.
 
         Raises `JournalDamaged` if the run's row is damaged.
         """
@@ -294,12 +294,12 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row of the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
+        """Return the row for the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Store that the run has finished, or that it was stopped, with the counts of its calls.
+        """Record that the run has finished or was stopped, with the counts of its calls.
 
         Raises `JournalError` if this cannot be written.
         """
@@ -321,13 +321,13 @@ class Journal:
 
     @property
     def had_replies(self) -> bool:
-        """Whether the journal contained any reply when it was opened."""
+        """Whether the journal contained any replies when it was opened."""
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call, or None if there is none that can be reused.
+        """Return the stored reply to an identical call, or None if there is no reusable reply.
 
-        In a replay, stored errors and replies that cannot be reused are returned too, and `PortError` is raised if
+        In a replay, stored errors and replies that cannot be reused are also returned, and `PortError` is raised if
         nothing is stored.
         """
         stored, damaged = self._look_up(call)
@@ -342,7 +342,7 @@ class Journal:
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return the call's stored reply or error (None if there is none), and whether its row is damaged.
+        """Return the call's stored reply or error, or None if there is none, and whether its row is damaged.
 
         Raises `JournalError` if the file could not be written or cannot be read.
         """
@@ -362,7 +362,7 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and return when it is in the file.
+        """Store the outcome of a call, returning once it is in the file.
 
         Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
         """
@@ -382,12 +382,12 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query: None if there is none, and `()` if it contains text that is not UTF-8."""
+        """Return the first row of a query, None if there is no row, or `()` if the row contains invalid UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a part of the file is damaged: the first time as a warning, later at debug level."""
+        """Log that part of the file is damaged: as a warning the first time, and then at debug level."""
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
@@ -398,7 +398,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything in the block in one transaction, which is faster. Nothing may be written."""
+        """Read everything in the block in a single transaction, which is faster. Nothing may be written."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -408,23 +408,26 @@ class Journal:
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing, because a call that was not made is not stored."""
+        """Do nothing, because calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored. If False, there is no need to search for it."""
+        """Return whether a reply with this key may be stored.
+
+        If the result is False, there is no need to search for the reply.
+        """
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal contained any result when it was opened."""
+        """Whether the journal contained any results when it was opened."""
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the item's result with this fingerprint, or None if none was stored before the journal was opened.
 
-        Question ids are compared by their normal form. A damaged result is ignored, with a warning.
+        Question ids are compared in their normal form. A damaged result is ignored, with a warning.
         """
         if not self._had_results:
             return None
@@ -447,14 +450,14 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results`, whose columns begin at `start`, with the text of its result."""
+        """Return a row of `results`, whose columns begin at `start`, with the result replaced by its text."""
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
         """Return whether all lines of `file` except its header are results of the last run.
 
-        If so, the file may be replaced without losing anything.
+        If they are, the file may be replaced without losing anything.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -462,10 +465,10 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, as `dump_result` returns it. The row is in the file once the awaitable completes.
+        """Store an item's result as returned by `dump_result`. The row is in the file once the awaitable completes.
 
-        Raises `UnstorableRow` (here or when awaited) if the result cannot be stored, and `JournalError` if the file
-        cannot be written.
+        Raises `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the
+        file cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -475,7 +478,7 @@ class Journal:
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result that another process produced. The file contains it after the next `flush`."""
+        """Store a result produced by another process. The file contains it after the next `flush`."""
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
@@ -486,12 +489,15 @@ class Journal:
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now. Raises `JournalError` if they cannot be written; they are then kept."""
+        """Commit the collected rows now. Raises `JournalError` if the rows cannot be written; they are then kept."""
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply is treated as missing because it is empty. A replay uses an agent's empty reply."""
+    """Return whether a stored reply is treated as missing because it is empty.
+
+    Replays do use the empty replies of agents.
+    """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
@@ -500,7 +506,7 @@ REPLAY_CURE: Final = "; run without --replay to make it"
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
-    """Return the error for a call whose reply a replay does not find, or cannot read (`damaged`)."""
+    """Return the error for a call whose reply a replay could not find or, if `damaged`, could not read."""
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
     target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"

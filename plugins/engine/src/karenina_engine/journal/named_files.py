@@ -1,7 +1,7 @@
-"""The files that a benchmark's values name, and their state when the user ran or trusted the benchmark.
+"""The files named by a benchmark's values, and their state when the user ran or trusted the benchmark.
 
-Anyone who can write to the benchmark's folder can replace a file by a link, or change a program, without changing a
-value of the benchmark. Trust in a value, and `karenina resume`, therefore also compare the files.
+Anyone who can write to the benchmark's folder can replace a file with a link, or change a program, without changing any
+value in the benchmark. For this reason, trust in a value and `karenina resume` also compare the files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", "
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file or folder that a benchmark names, as it was when it was recorded.
+    """A file or folder named by a benchmark, as it was when it was recorded.
 
-    `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` is whether `resolved` lies
-    in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the content, or
-    None if the content does not matter or cannot be read.
+    `name` is relative to `base` and refers to `resolved`, through links if `linked`. `inside` states whether `resolved`
+    is inside the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the
+    contents, or None if the contents do not matter or cannot be read.
     """
 
     name: str
@@ -43,14 +43,17 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Return what `name` leads to now, without a digest. Raises `ValueError` if it cannot be a path."""
+        """Return the file or folder that `name` now refers to, without a digest.
+
+        Raises `ValueError` if it cannot be a path.
+        """
         resolved = os.path.realpath(Path(base, name))
         plain = os.path.normpath(Path(os.path.realpath(base), name))
         inside = _lies_in(resolved, os.path.realpath(folder))
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return a copy with a digest of the content.
+        """Return a copy with a digest of the contents.
 
         A folder that contains the benchmark's own folder is not digested.
         """
@@ -62,12 +65,15 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Return what the name leads to now, with a digest if this object has one or is a program."""
+        """Return what the name now refers to, with a digest if this object has one or is a program."""
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what trust in the name covers besides the name: the target of a link, and the content of a program."""
+        """Return what trust in the name covers besides the name itself.
+
+        This is the target of a link, and the contents of a program.
+        """
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
@@ -76,8 +82,8 @@ class NamedFile:
     def dangerous_change(self, now: NamedFile) -> str | None:
         """Return a description of a change that lets a run read or start something that the user has not seen.
 
-        Returns None if there is none. Changed data inside the benchmark's folder does not count: like the questions, it
-        is the author's own.
+        Returns None if there is no such change. Changes to data inside the benchmark's folder do not count: like the
+        questions, this data is the author's own.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved}, and now leads to {now.resolved}"
@@ -97,9 +103,9 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Return descriptions of the changes to files because of which a user's own command must not be repeated.
+    """Return descriptions of the file changes that prevent a user's own command from being repeated.
 
-    With `starts=False`, programs are ignored, and with `benchmark=False`, the benchmark file is.
+    With `starts=False`, programs are ignored; with `benchmark=False`, the benchmark file is ignored.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -109,7 +115,7 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
     """Return descriptions of all changes to the files of a user's own command, dangerous or not.
 
-    If names lead elsewhere because one of their parent folders does, only that folder is named.
+    If names point elsewhere because one of their parent folders does, only that folder is listed.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -129,24 +135,24 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
 
 
 def has_same_data(command: Mapping[str, Any]) -> bool:
-    """Return whether the files outside the benchmark's folder are unchanged since the user's own command."""
+    """Return whether the files outside the benchmark's folder are unchanged since the user's own command was stored."""
     outside = [NamedFile(**file) for file in command["files"] if not file["inside"]]
     return all(file.now() == file for file in outside)
 
 
 def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
-    """Yield the data file or folder that `name` leads to, or nothing if it cannot be a path. No file is opened."""
+    """Yield the data file or folder that `name` refers to, or nothing if it cannot be a path. No file is opened."""
     if "\0" not in name:
         place = str(folder.absolute())
         yield NamedFile.at(name, place, place)
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that `texts` name and that could be programs.
+    """Yield the files in `folder` that are named in `texts` and could be programs.
 
-    A text names a file as a whole, or as a word of a command. A word is relative to the folder or, as an argument, to
-    the working directory. A folder counts only if a whole text names it; if a word does, its `__main__.py`, which
-    Python would run, counts instead. A file that does not exist counts if the word is clearly a file name.
+    A text can name a file as a whole, or as a word in a command. A word is relative to the folder or, as an argument,
+    to the working directory. A folder counts only if a whole text names it; if a word names it, its `__main__.py`,
+    which Python would run, counts instead. A file that does not exist counts if the word is clearly a file name.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -171,7 +177,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command, split as for a program's arguments and again as a shell splits them."""
+    """Return the words of a command, split as for a program's arguments and also as a shell would split them."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -181,9 +187,9 @@ def _split(text: str) -> list[str]:
 
 
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
-    """Yield the file that a name leads to from `base`, with its digest, if it lies in `folder`.
+    """Yield the file that a name refers to relative to `base`, with its digest, if it is in `folder`.
 
-    With `absent`, a file that does not exist counts too; otherwise only if its name is clearly a path.
+    With `absent`, a file that does not exist always counts; otherwise it counts only if its name is clearly a path.
     """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
@@ -196,7 +202,7 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
     """Return whether the name of a missing file is clearly a path.
 
-    A name that may be a command or a key is not clear, because keys must not be stored.
+    A name that could be a command or a key is not treated as clearly a path, because keys must not be stored.
     """
     if any(map(str.isspace, name)):
         return False
@@ -205,12 +211,12 @@ def _is_clear(name: str, base: Path, folder: Path) -> bool:
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Return whether a path is that of the folder or of something in it. Links are not resolved."""
+    """Return whether a path is that of the folder or of something inside it. Links are not resolved."""
     return Path(path).is_relative_to(folder)
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file as `stat.S_IFMT` returns it, or None if the file does not exist."""
+    """Return the type of a file, as returned by `stat.S_IFMT`, or None if the file does not exist."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:
@@ -218,7 +224,7 @@ def _kind_of(path: str) -> int | None:
 
 
 def _digest_file(path: str) -> str | None:
-    """Return the SHA-256 of a file, or None if it cannot be read."""
+    """Return the SHA-256 digest of a file, or None if the file cannot be read."""
     try:
         # O_NONBLOCK: the file may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

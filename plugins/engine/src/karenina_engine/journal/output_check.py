@@ -1,4 +1,4 @@
-"""The check whether a journal contains all results of a result file, so that the file can be written again."""
+"""The check that a journal contains all results in a result file, so that the file can be written again."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _OF_LAST_RUN: Final = (
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
     """Return whether all lines of `file` except its headers are results of the last run in a journal.
 
-    Lines are compared by the text that the journal would store for them. Raises `sqlite3.Error` if the journal cannot
-    be read, and `OSError` if the file cannot be read.
+    Lines are compared using the text that the journal would store for them. Raises `sqlite3.Error` if the journal
+    cannot be read, and `OSError` if the file cannot be read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
@@ -44,7 +44,7 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
 
 
 def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
-    """Return whether a line of a result of the last run starts with these bytes, which a killed process may leave."""
+    """Return whether a result line of the last run starts with these bytes, as left behind by a killed process."""
     named = _QUESTION_ID.search(start)
     for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
         stored = texts.read(value)
@@ -57,16 +57,16 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 
 def _stored_text(text: str, value: object) -> bytes:
-    """Return a text that is stored as `value` as `dump_result` returns it; empty if it is not a result.
+    """Return the text stored as `value`, in the form returned by `dump_result`, or empty bytes if it is not a result.
 
-    Earlier versions stored texts with default values, but compressed none.
+    Earlier versions stored texts with their default values, but did not compress them.
     """
     data = text.encode("utf-8", "replace")
     return data if isinstance(value, bytes) else _text(LineReader(), data) or b""
 
 
 def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the text that the journal would store for the result in a line; None if the line is not a result."""
+    """Return the text that the journal would store for the result in a line, or None if the line is not a result."""
     try:
         result = reader.read(line, "the line")
     except ResultFileError:
@@ -75,5 +75,5 @@ def _text(reader: LineReader, line: bytes) -> bytes | None:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the start of a text's digest, which saves memory."""
+    """Return the start of a text's digest; keeping only the start saves memory."""
     return hashlib.sha256(text).digest()[:16]

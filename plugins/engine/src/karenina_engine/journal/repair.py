@@ -1,7 +1,7 @@
-"""Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new file.
+"""The repair of a journal: everything readable and unchanged in a damaged file is copied to a new file.
 
-The damaged file is only read, through a copy, and kept under another name. The new file replaces it once it is
-complete. If the process is killed at any time, the file is either unchanged, or the next repair can complete the work.
+The damaged file is only read, through a copy, and kept under another name. The new file replaces it once complete. If
+the process is killed at any time, either the file is unchanged or the next repair can complete the work.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class RepairReport:
     """The outcome of a repair.
 
     `kept` and `lost` count rows by table; more rows than `lost` may be missing. `repaired` is the path of the repaired
-    journal, or None if the file was not damaged and is unchanged. `kept_as` is the name under which the damaged file is
-    kept, or None if the file still has its own name or an interrupted repair had already renamed it.
+    journal, or None if the file was undamaged and has not been changed. `kept_as` is the name under which the damaged
+    file is kept, or None if the file still has its own name or an interrupted repair had already renamed it.
     """
 
     journal: Path
@@ -77,10 +77,10 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable content to a new journal.
+    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable contents to a new journal.
 
-    Journals of an earlier format are converted. Raises `JournalInUse` if a process is working on the journal, and
-    `JournalError` if there is no journal, nothing in it can be read, or `output` exists.
+    Journals in an earlier format are converted. Raises `JournalInUse` if a process is working on the journal, and
+    `JournalError` if there is no journal, nothing in it can be read, or `output` already exists.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -127,7 +127,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file and its write-ahead log to a free name, and return the path of the copy."""
+    """Copy a file and its write-ahead log to an unused name, and return the path of the copy."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (file.with_name(file.name + ending) for file in (path, aside))
@@ -138,7 +138,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file to a new file, never through a link. Raises `FileExistsError` if there is a file with that name."""
+    """Copy a file to a new file, never through a link. Raises `FileExistsError` if a file with that name exists."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -146,7 +146,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    """Replace the journal at `path` with the repaired one, and remove SQLite's files beside it."""
+    """Replace the journal at `path` with the repaired one, and remove the files that SQLite keeps alongside it."""
     for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
@@ -154,15 +154,15 @@ def _put_in_place(ready: Path, path: Path) -> None:
 
 
 def _remove(file: Path) -> None:
-    """Remove a database and SQLite's files beside it, as far as they exist."""
+    """Remove a database and the files that SQLite keeps alongside it, if they exist."""
     for ending in ("", "-wal", "-shm", "-journal"):
         file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy all readable content to a new journal.
+    """Copy all readable contents to a new journal.
 
-    Returns whether the journal was undamaged, and the numbers of rows kept and lost by table.
+    Returns whether the journal was undamaged, and the numbers of rows kept and lost, by table.
     """
     _remove(copy)
     _remove(new)
@@ -188,7 +188,8 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
     """Open the copy, and return the connection and whether the copy is undamaged.
 
-    If its first page cannot be used, it is replaced with a new journal's, whose tables start at the same positions.
+    If its first page cannot be used, it is replaced with that of a new journal, whose tables start at the same
+    positions.
     """
     database = connect(str(copy))
     try:
@@ -209,13 +210,13 @@ def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
-    """Return whether a database has all tables of a journal."""
+    """Return whether a database has all the tables of a journal."""
     rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'")
     return {name for (name,) in rows} >= {*TABLES, "meta"}
 
 
 def _version(database: sqlite3.Connection) -> int:
-    """Return the format in a database's header."""
+    """Return the format number in a database's header."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -225,7 +226,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace the first page of a file, which contains the header and the schema, with that of a new journal."""
+    """Replace a file's first page, which contains the header and the schema, with that of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
@@ -246,7 +247,7 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
-    """Copy the rows of `meta` that are valid, as far as they can be read.
+    """Copy all valid rows of `meta` that can be read.
 
     Returns whether all dictionaries are intact.
     """
@@ -287,7 +288,7 @@ def _copy_rows(
 
 
 def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return a row of a format without digests with its digest, or None if it cannot be stored."""
+    """Return a row from a format without digests, with its digest added, or None if the row cannot be stored."""
     try:
         return with_digest(table, row)
     except DECODE_ERRORS:
@@ -295,7 +296,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in a table according to its index, or 0 if that cannot be read."""
+    """Return the number of rows in a table according to its index, or 0 if the index cannot be read."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -304,9 +305,9 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row that is known to be lost.
+    """Yield the readable rows of a table, and None for each row known to be lost.
 
-    The search is given up after many unreadable parts, so that rows may be missing without a None.
+    After many unreadable parts, the search is abandoned, so rows may be missing without a None in their place.
     """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
@@ -348,9 +349,9 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent`, which has no row ids: from its start and, if that fails, from its end.
+    """Yield the rows of `spent`, which has no row ids, from the start of the table and, if that fails, from the end.
 
-    A None at the end means that rows in the middle may be lost.
+    A None at the end means that rows in the middle may have been lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
@@ -367,7 +368,7 @@ def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator
 
 
 def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row has not changed since it was written, and is valid for its table."""
+    """Return whether a row is unchanged since it was written and valid for its table."""
     if not is_intact(table, row):
         return False
     try:

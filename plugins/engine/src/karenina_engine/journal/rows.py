@@ -1,4 +1,4 @@
-"""A journal's rows: writing them, reading them without trusting the file, and a filter for keys without a row."""
+"""The rows of a journal: writing them, reading them without trusting the file, and a filter for keys without a row."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class UnstorableRow(KareninaError):
 class StoredResult:
     """A stored result.
 
-    `row` is its row id, `text` its JSON text, and `again` whether its item must run again. `run` and `index` are those
-    that it had last. If it is `compressed`, its text is as `dump_result` returned it.
+    `row` is its row id, `text` is its JSON text, and `again` states whether its item must run again. `run` and `index`
+    are the latest run and index of the result. If it is `compressed`, its text is in the form returned by
+    `dump_result`.
     """
 
     row: int
@@ -55,7 +56,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """A finished item, as the arguments of `Journal.finish`. `text` is its result."""
+    """A finished item, in the form of the arguments to `Journal.finish`. `text` is its result."""
 
     index: int
     item: ItemId
@@ -67,7 +68,7 @@ class FinishedItem:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A row of `runs`: when a run began and ended (None if it has not), its number of items, and its command."""
+    """A row of `runs`: when a run began, when it ended (None if it has not), its number of items, and its command."""
 
     id: int
     began: float
@@ -85,7 +86,7 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored."""
+    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if the outcome cannot be stored."""
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
     if reply is not None:
@@ -120,7 +121,7 @@ def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], 
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
-    """Return the row for a line of the ledger. Counts outside the range of the column are replaced by its limits."""
+    """Return the row for a line in the ledger. Counts outside the column's range are replaced by its limits."""
     counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
     return with_digest("spent", (session, *line.names, *counts))
 
@@ -128,7 +129,7 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     """Return the reply in a row of `replies`.
 
-    Returns None if the row is damaged or is not for the call with this key.
+    Returns None if the row is damaged or does not belong to the call with this key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
@@ -153,7 +154,7 @@ DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionE
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Return the sums over all sessions by model, stage and judge. `rows` must contain all rows of `spent`.
+    """Return the totals over all sessions, by model, stage and judge. `rows` must contain all rows of `spent`.
 
     Raises `JournalDamaged` if a row is damaged.
     """
@@ -184,7 +185,7 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value has the types of a command as `karenina_engine.journal.command` writes it."""
+    """Return whether a value has the types of a command written by `karenina_engine.journal.command`."""
     if not isinstance(command, dict):
         return False
     if not command:  # the run was started without one
@@ -207,12 +208,12 @@ def _is_model(model: object) -> bool:
 
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
-    """Raise `JournalDamaged` for a row of a table. `where` describes the row."""
+    """Raise `JournalDamaged` for a row in a table. `where` describes the row."""
     raise JournalDamaged(path, f"{where} in its table {table!r} has changed since it was written")
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Return retries by category from JSON text. Raises `ValueError` if a number is not an integer."""
+    """Return the number of retries by category from JSON text. Raises `ValueError` if a number is not an integer."""
     counts: Mapping[str, Any] = json.loads(text)
     if not all(type(count) is int for count in counts.values()):
         raise ValueError("a number of retries is not an integer")
@@ -220,7 +221,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 class BloomFilter:
-    """A Bloom filter for keys that are digests. It may report keys that were never added, but misses none."""
+    """A Bloom filter for keys that are digests. It may report keys that were never added, but never misses any."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)

@@ -131,7 +131,7 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Return the digest of a row. `values` contains its columns in order, without the digest.
+    """Return the digest of a row. `values` contains the row's columns in order, without the digest.
 
     Raises `UnicodeEncodeError` if the last value contains half a surrogate pair, which no journal can store.
     """
@@ -147,7 +147,7 @@ def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row of this table, with all columns in order, matches its digest."""
+    """Return whether a row from this table, with all columns in order, matches its digest."""
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
     except (TypeError, ValueError):
@@ -157,7 +157,7 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
     """Return a description of the first difference between a database's schema and that of a journal.
 
-    Returns None if there is none.
+    Returns None if there is no difference.
     """
     ours, theirs = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in theirs.items():
@@ -171,7 +171,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
 
 
 def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
-    """Return the kind, table and definition (white space normalized) of everything in the schema, keyed by name."""
+    """Return the kind, table and normalized definition of everything in the schema, keyed by name."""
     rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
     return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
 
@@ -189,5 +189,5 @@ def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
 
 
 def _short(name: str) -> str:
-    """Return a name in quotes, cut to `_LONGEST_NAME` characters."""
+    """Return a name in quotes, shortened to `_LONGEST_NAME` characters."""
     return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")

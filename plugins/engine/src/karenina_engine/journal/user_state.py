@@ -1,8 +1,8 @@
-"""The commands of a user's own runs, stored in a folder of that user for `karenina resume`.
+"""The commands of a user's own runs, stored in a folder belonging to that user, for `karenina resume`.
 
-A journal may come from a stranger, so it carries no authority. A run's command is therefore stored separately, in
-`<state folder>/runs/<journal id>.json`, with the path of the journal. A copy of the journal, or a journal elsewhere
-with the same id, has no command there.
+A journal may come from a stranger, so it has no authority. A run's command is therefore stored separately, in `<state
+folder>/runs/<journal id>.json`, together with the journal's path. A copy of the journal, or a journal elsewhere with
+the same id, has no command there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ logger = logging.getLogger("karenina")
 
 
 class _Command(BaseModel, defer_build=True):
-    """A run's command, as `karenina_engine.journal.command` writes it."""
+    """A run's command, as written by `karenina_engine.journal.command`."""
 
     folder: str
     benchmark: str
@@ -71,7 +71,7 @@ def new_id() -> str:
 
 
 def is_id(value: object) -> bool:
-    """Return whether `value` is an id as `new_id` returns it, and therefore safe in a file name."""
+    """Return whether `value` is an id in the form returned by `new_id`, and therefore safe to use in a file name."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
@@ -81,7 +81,7 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run on `journal`, and remove the commands of journals that no longer exist.
+    """Store the command of the run using `journal`, and remove the commands of journals that no longer exist.
 
     If the folder cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
     """
@@ -98,7 +98,7 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command of this user's run on `journal`, or None if there was no such run.
+    """Return the command of this user's run with `journal`, or None if there was no such run.
 
     Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
     """
@@ -112,7 +112,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal with this id at another path, where it still exists.
+    """Return whether this user ran a journal with this id at another path, where that journal still exists.
 
     If so, `journal` is a copy. Returns False if the stored command cannot be read.
     """
@@ -126,9 +126,9 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the content of a state file, or None if the file does not exist.
+    """Return the contents of a state file, or None if the file does not exist.
 
-    Raises `UserStateError` if another user could have written the file, or if it is malformed or cannot be read.
+    Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
     """
     cure = "delete it, and give the whole `karenina run` command again"
     try:
@@ -160,7 +160,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
     """Remove the commands of journals that no longer exist, and older commands for the journal at this path.
 
-    Files that cannot be read or removed are left as they are.
+    Files that cannot be read or removed are left alone.
     """
     for file in list(_state_files(folder)):
         if file.stem == id:
@@ -174,14 +174,15 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
 
 
 def _state_files(folder: Path) -> Iterator[Path]:
-    """Return the files in the folder that are named like commands."""
+    """Return the files in the folder whose names are those of command files."""
     return (file for file in folder.glob("*.json") if is_id(file.stem))
 
 
 def _is_stale(journal: Path, file: Path) -> bool:
     """Return whether the journal no longer exists.
 
-    If its whole folder is missing, it is treated as existing for `_UNREACHABLE` seconds after the command was stored.
+    If its entire folder is missing, the journal is assumed to exist for `_UNREACHABLE` seconds after the command was
+    stored.
     """
     if journal.exists():
         return False

@@ -1,4 +1,4 @@
-"""Reading a journal, even while a process is working on it: its status, results and answers."""
+"""Reading a journal's status, results and answers, even while a process is working on it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _ONE_ROW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a journal's last run, and sums over all of its runs.
+    """The status of a journal's last run, and totals over all of its runs.
 
-    `done` is the number of the `items` that have a result, and `again` the number of these that would run again,
-    because a call failed or a stage raised an error. `failures` counts stored call errors by `ErrorCategory`.
-    `unusable` counts replies that were cut off or whose workspace no longer exists. `calls` and tokens are summed over
-    all stored replies. `pid` is the id of the process that is working on the journal: 0 if it is unknown, None if there
-    is none. `version` is the version of the core that created the journal, and `distributions` maps the last run's
-    distributions to their versions. `spent` is the ledger of all runs.
+    `done` is the number of `items` that have a result, and `again` is the number of those that would run again because
+    a call failed or a stage raised an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts
+    replies that were cut off or whose workspace no longer exists. `calls` and the token counts are totals over all
+    stored replies. `pid` is the id of the process working on the journal, 0 if the id is unknown, or None if there is
+    no such process. `version` is the version of the core that created the journal, and `distributions` maps the last
+    run's distributions to their versions. `spent` is the ledger of all runs.
     """
 
     items: int
@@ -80,8 +80,8 @@ class JournalView:
     def command(self) -> dict[str, Any] | None:
         """Return the last run's command (see `karenina_engine.journal.command`), or None if there was no run.
 
-        It is only a label, since a journal may come from a stranger. Like all methods, this raises `JournalDamaged` if
-        what it reads is damaged.
+        The command is only a label, since a journal may come from a stranger. Like all methods of this class, this
+        raises `JournalDamaged` if the data that it reads is damaged.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -103,7 +103,7 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the status of a run, which is None if there was no run."""
+        """Return the status of a run; `run` is None if there was no run."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -144,7 +144,7 @@ class JournalView:
         return dict(failures)
 
     def spent(self) -> list[LedgerLine]:
-        """Return the sums over all runs, by model, stage and judge."""
+        """Return the totals over all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
@@ -180,7 +180,7 @@ class JournalView:
     def results(self, model: str | None = None) -> Iterator[str]:
         """Yield the last run's results as JSON, in matrix order. Default values may be left out.
 
-        `model` is the id of the only answering model to include (None: all).
+        `model` is the id of the only answering model to include, or None for all models.
         """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
@@ -188,9 +188,9 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for these questions as pairs of item and JSON text.
+        """Yield the last run's results for these questions, as pairs of an item and its JSON text.
 
-        An item whose fingerprint changed during the run has two results, of which the valid one comes last.
+        If an item's fingerprint changed during the run, it has two results, and the valid one comes last.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -216,12 +216,13 @@ class JournalView:
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run in matrix order, without duplicates, then answers that no result uses.
+        """Yield the answers of the last run in matrix order, without duplicates, and then the answers that no
+        result uses.
 
         Each answer has `question_id`, `question`, `replicate`, `model` (the answering model's id), and either `text`
-        or, for an agent, `trace`: its messages as `Message.to_dict` returns them. Answers that no result uses have no
-        `question`. `model` is the id of the only answering model to include (None: all). Answers whose call failed are
-        left out.
+        or, for an agent, `trace`: its messages in the form returned by `Message.to_dict`. Answers that no result uses
+        have no `question`. `model` is the id of the only answering model to include, or None for all models. Answers
+        whose call failed are left out.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -251,20 +252,20 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` for the calls that a result names, in order; a call named twice has one row."""
+        """Yield the rows of `calls` for the calls named in a result, in order and without duplicates."""
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 
     def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid", *values: Any) -> Iterator[Row]:
-        """Yield the rows of `calls` for the replies whose row ids `query` selects."""
+        """Yield the rows of `calls` for the replies whose row ids are selected by `query`."""
         for row in self._rows("replies", query, *values):
             with self._damage("replies", row):
                 yield make_row(CALLS, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows whose row ids `query` selects, one at a time.
+        """Yield the rows whose row ids are selected by `query`, one at a time.
 
-        Raises `JournalDamaged` if one is not intact. Rows that have been deleted meanwhile are skipped.
+        Raises `JournalDamaged` if a row is not intact. Rows that have been deleted in the meantime are skipped.
         """
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
@@ -275,15 +276,15 @@ class JournalView:
                 yield row
 
     def _with_text(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        """Return a row of `results` with the text of its result."""
+        """Return a row of `results` with the result replaced by its text."""
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row)
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Raise `JournalDamaged` in place of an error that reading a value raises inside the block.
+        """Raise `JournalDamaged` in place of an error raised when a value is read inside the block.
 
-        `row` is the row of the value, if the message should name its question.
+        `row` is the row containing the value, if the message should name its question.
         """
         try:
             yield
@@ -305,7 +306,7 @@ class JournalView:
 def find_journal(results: Path) -> Path | None:
     """Return the journal in a result file's folder whose last run produced that file, or None if there is none.
 
-    The id of the run in the file's header identifies the journal; file names and the folder's location do not matter.
+    The journal is identified by the run id in the file's header; file names and the folder's location do not matter.
     Journals that cannot be read are ignored.
     """
     run = read_header(results).get("id")
@@ -320,7 +321,7 @@ def find_journal(results: Path) -> Path | None:
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
-    """Return the versions of distributions in a command; an empty table if it names none."""
+    """Return the versions of the distributions in a command, or an empty dict if it names none."""
     versions = command.get("distributions")
     return {name: str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 

@@ -1,6 +1,6 @@
-"""Writes to a journal: rows are collected and committed together.
+"""Writes to a journal: rows are collected and then committed together.
 
-The futures of rows resolve once the rows are in the file.
+The future of a row resolves once the row is in the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Resolve the row's future: the row is in the file (`error` is None), or cannot be stored."""
+        """Resolve the row's future: either the row is in the file (`error` is None), or it cannot be stored."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -54,12 +54,12 @@ class _Row:
 
 
 class JournalWriter:
-    """A writer that collects the rows of one journal and commits them together.
+    """Collects the rows of a journal and commits them together.
 
-    The future of each row passed to `write` resolves when the row is committed, and fails when the row cannot be stored
-    (`UnstorableRow`) or the file cannot be written (`JournalError`, which also fails every later write). Each commit
-    also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` contains the keys of
-    replies among the pending rows. Commits are not delayed while no call of `limits` is in flight.
+    The future of each row passed to `write` resolves when the row is committed. It fails if the row cannot be stored
+    (`UnstorableRow`) or the file cannot be written (`JournalError`, which also makes every later write fail). Each
+    commit also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` contains the keys
+    of replies among the pending rows. Commits are not delayed while none of the calls in `limits` are in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -75,9 +75,9 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Write a row with the next commit, and return a future that resolves then.
+        """Write a row in the next commit, and return a future that resolves when the row is committed.
 
-        Raises `JournalError` if an earlier commit has failed.
+        Raises `JournalError` if an earlier commit failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -86,7 +86,7 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Write a row with the next commit. If it cannot be stored, a warning is logged."""
+        """Write a row in the next commit. If the row cannot be stored, a warning is logged."""
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
@@ -118,7 +118,7 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write everything in the block, or nothing.
+        """Write everything in the block, or nothing at all.
 
         Raises `JournalError` in place of SQLite and operating system errors.
         """
@@ -145,8 +145,8 @@ class JournalWriter:
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
         """Write the rows and the changed ledger lines.
 
-        Returns the errors of rows that cannot be stored, by the row's `id()`. Raises `JournalError` if the file cannot
-        be written; nothing is then stored.
+        Returns the errors for rows that cannot be stored, keyed by the row's `id()`. Raises `JournalError` if the file
+        cannot be written; nothing is then stored.
         """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
@@ -169,10 +169,10 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, after one of them could not be stored in a batch.
+        """Write the rows one at a time, because one of them could not be stored in a batch.
 
-        Returns the errors of rows that cannot be stored, by the row's `id()`. If nothing waits for such a row, its
-        error is logged as a warning.
+        Returns the errors for rows that cannot be stored, keyed by the row's `id()`. If nothing is waiting for such a
+        row, its error is logged as a warning.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -188,9 +188,9 @@ class JournalWriter:
         return refused
 
     def _add_row(self, row: _Row) -> None:
-        """Add a row to those of the next commit, and schedule the commit.
+        """Add a row to the next commit, and schedule that commit.
 
-        It comes `GATHERING` seconds after the last one, or at once if no call is in flight.
+        The commit takes place `GATHERING` seconds after the last one, or immediately if no calls are in flight.
         """
         self._rows.append(row)
         loop = asyncio.get_running_loop()
@@ -202,7 +202,7 @@ class JournalWriter:
             self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        """Commit the collected rows. An error goes to the tasks that wait for the rows."""
+        """Commit the collected rows, passing any error to the tasks waiting for the rows."""
         self._timer = None
         try:
             self.flush()

@@ -1,16 +1,16 @@
-"""An estimate of the calls, tokens and costs of a run, made without any call.
+"""An estimate of the calls, tokens and costs of a run, made without any calls.
 
 For a sample of the questions, the prompts are previewed (`karenina_engine.offline.prompt_preview`) for every answering
 model and every judge, and their tokens are estimated; the other questions are assumed to be similar. The length of
-replies is not known. If the journal contains three calls of a model in a stage or more, their mean is used. Otherwise:
+replies is not known. If the journal contains at least three calls by a model in a stage, their mean is used. Otherwise:
 
-- a prompt has 4 characters per token (from 5 to 3; 1.5 in non-Latin scripts, from 2.5 to 1), and its schema is counted;
-- a text reply has `TEXT` tokens (least, typical, most), and so has the answer in a judge's prompt;
-- a JSON reply has the tokens of the filled schema and `REASONS` more;
+- a prompt has 4 characters per token (from 5 to 3; in non-Latin scripts 1.5, from 2.5 to 1), and its schema is counted;
+- a text reply has `TEXT` tokens (least, typical, most), as does the answer in a judge's prompt;
+- a JSON reply has the tokens of the filled schema plus `REASONS`;
 - an agent takes `TURNS` turns, up to its own limit, and each turn resends everything before it;
-- `max_tokens` of a model limits its replies.
+- the replies of a model are limited by its `max_tokens`.
 
-Calls that a stage makes only sometimes (a repeated question, a search) are not included.
+Calls that a stage makes only in some cases (a repeated question, a search) are not included.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Span(NamedTuple):
-    """An uncertain number: the smallest, the typical and the largest value that is expected."""
+    """An uncertain number, given as its smallest, typical and largest expected values."""
 
     least: float
     typical: float
@@ -77,7 +77,7 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class EstimatedLine:
-    """The expected calls, tokens and cost of one model in one stage, except calls whose replies the journal contains.
+    """The expected calls, tokens and cost of one model in one stage, excluding calls whose replies are in the journal.
 
     `cost` is in picodollars, or None if the price is unknown. `measured` means that the tokens are based on calls in
     the journal.
@@ -98,11 +98,11 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` is the number of the `items` that have a result in the journal, and `kept` the number of calls of the other
-    items that have a reply there; these calls are not made or paid for again. Prompts were previewed for `sample`
-    questions. `not_counted` maps stages that sent no prompt in the preview, and judges that are asked for some answers
-    only, to the reason; `failed` maps stages whose preview failed to the errors. `spent` is what earlier runs of the
-    journal spent, in picodollars.
+    `done` is the number of `items` that have a result in the journal. `kept` is the number of calls for the other items
+    that have a reply in the journal; these calls are not made or paid for again. Prompts were previewed for `sample`
+    questions. `not_counted` maps stages that sent no prompt in the preview, and judges asked about only some answers,
+    to the reason; `failed` maps stages whose preview failed to the errors. `spent` is the amount spent by earlier runs
+    with this journal, in picodollars.
     """
 
     items: int
@@ -131,9 +131,9 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost as text, with its range.
+        """Return the cost as text, including its range.
 
-        It starts with "at least" if prices are missing, and is "unknown" if all are.
+        The text starts with "at least" if some prices are missing, and is "unknown" if all are.
         """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
@@ -143,7 +143,7 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON-compatible data.
 
-        A span is a list of its least, typical and most; costs are in US dollars.
+        A span is a list of its smallest, typical and largest values; costs are in US dollars.
         """
         return {
             "items": self.items,
@@ -184,7 +184,7 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Return the estimate for a run over these questions. No call is made, and the journal is only read.
+    """Return the estimate for a run over these questions. No calls are made, and the journal is only read.
 
     `sample` is the maximum number of questions whose prompts are previewed. Raises `PlanError` if a question has no
     valid plan, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
@@ -205,7 +205,8 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return a dict whose keys are the indexes of items that need not run again, because the journal has their results.
+    """Return a dict whose keys are the indexes of items that need not run again because their results are in
+    the journal.
 
     Every value is True.
     """
@@ -230,8 +231,8 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 class _RemainingWork:
     """The answers and items that a run still has to produce.
 
-    `answers` counts answers by model, and `items` counts items by model and judge. `places` and `answered` contain the
-    questions and the answers that they belong to.
+    `answers` counts answers by model, and `items` counts items by model and judge. `places` contains the questions to
+    which they belong, and `answered` the answers.
     """
 
     matrix: Matrix
@@ -242,9 +243,7 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items of the matrix whose index is not in `done`, and the answers and questions that they belong
-        to.
-        """
+        """Count the items whose index is not in `done`, and the answers and questions to which they belong."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -263,7 +262,7 @@ class _RemainingWork:
             self.answered.add((task.question.id, task.replicate))
 
     def sample(self, most: int) -> list[Question]:
-        """Return some of the remaining questions, evenly spread. `most` is their maximum number."""
+        """Return some of the remaining questions, evenly spread. `most` is the maximum number to return."""
         many = len(self.places)
         chosen = range(many) if many <= most else (number * many // most for number in range(most))
         return [self.matrix.questions[self.places[at]] for at in chosen]
@@ -278,9 +277,9 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts of a sample of questions, and return the estimate for all remaining work.
+    """Preview the prompts for a sample of questions, and return the estimate for all remaining work.
 
-    `view` is the journal, or None if there is none.
+    `view` is the journal, or None if there is no journal.
     """
     matrix = counted.matrix
     questions = counted.sample(sample)
@@ -326,9 +325,9 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that are asked for every item.
+    """Return the judges that are asked about every item.
 
-    Each comes with the index of its items in the matrix, and with whether it is the first judge.
+    Each is returned with the index of its items in the matrix and whether it is the first judge.
     """
     asked = [
         (at, member)
@@ -339,7 +338,7 @@ def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
 
 
 class _LineCounter:
-    """A builder for the lines of an estimate."""
+    """Builds the lines of an estimate."""
 
     def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
         self._prices = prices
@@ -376,9 +375,9 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(many))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract calls whose replies the journal contains, and return the number subtracted.
+        """Subtract calls whose replies are in the journal, and return the number subtracted.
 
-        `kept` contains the number of these calls by model id and stage.
+        `kept` contains the number of these calls, by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -408,7 +407,7 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the number of calls for one prompt, and the input and output tokens of all of them together."""
+    """Return the number of calls for a prompt, and the total input and output tokens of those calls."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
@@ -428,7 +427,7 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Return the number of tokens in strings. Each placeholder answer in them counts as a model's text reply."""
+    """Return the number of tokens in strings, counting each placeholder answer in them as a model's text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)
@@ -448,5 +447,5 @@ def _sum(spans: Iterable[Span]) -> Span:
 
 
 def _dollars(span: Span) -> list[float]:
-    """Return a span of picodollars in dollars."""
+    """Convert a span from picodollars to dollars."""
     return [float(to_dollars(round(cost))) for cost in span]

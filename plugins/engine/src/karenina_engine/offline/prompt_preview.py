@@ -1,9 +1,10 @@
-"""A preview of the prompts for one question: the real pipeline runs, its requests are recorded, and no model is called.
+"""A preview of the prompts for a question: the real pipeline runs and its requests are recorded, but no model
+is called.
 
-Every request is recorded as the adapter's port would receive it. The replies are placeholders that let as many stages
-as possible send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
-it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not contain,
-the next reply is as empty as the schema allows, and the repeated request is not recorded.
+Every request is recorded as the adapter's port would receive it. The replies are placeholders that allow as many stages
+as possible to send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
+it. A stage may reject such a reply and ask again, for example because the placeholder answer does not contain a date.
+The next reply is then as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ _TEXTS: Final[Mapping[str, str]] = {
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
     """Return a JSON string that is valid under `schema`.
 
-    Strings in it are the beginning of `words`, so that a quotation is found in the answer. Booleans are `yes`. A list
-    has one item, unless the schema sets other limits. Parts that are nested too deeply or not understood are null. With
-    `empty`, everything that may be null is null, and lists are as short as allowed.
+    Strings in it are the beginning of `words`, so that a quotation is found in the answer. Booleans have the value
+    `yes`. A list has one item, unless the schema sets other limits. Parts that are nested too deeply or not understood
+    are null. With `empty`, everything that may be null is null, and lists are as short as allowed.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -123,20 +124,20 @@ def _may_be_null(part: Schema, root: Schema) -> bool:
 
 
 def _kinds(part: Schema) -> Sequence[str]:
-    """Return the types that a part of the schema allows; none if it does not state them."""
+    """Return the types allowed by a part of the schema, or an empty sequence if it does not state them."""
     kinds = part.get("type", ())
     return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _number(part: Schema) -> float:
-    """Return a number within the limits of the schema, 1 if possible."""
+    """Return a number within the schema's limits, preferably 1."""
     least: float = part.get("minimum", part.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in part))
     most: float = part.get("maximum", part.get("exclusiveMaximum", least + 1) - ("exclusiveMaximum" in part))
     return min(max(1, least), max(most, least))
 
 
 def _text(part: Schema, words: str) -> str:
-    """Return a string of the format or length that the schema requires, which begins like `words` if possible."""
+    """Return a string in the format or length required by the schema, beginning like `words` if possible."""
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -144,9 +145,9 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Return a part of the schema with references resolved.
+    """Return a part of the schema with its references resolved.
 
-    A reference without a target, or nested too deeply, is an empty schema.
+    A reference that has no target or is nested too deeply becomes an empty schema.
     """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
@@ -165,7 +166,7 @@ PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 
 @dataclass(frozen=True, slots=True)
 class OwnedTask:
-    """A prompt task, with the stages that declare it and their distribution."""
+    """A prompt task, with the stages that declare it and the distribution they belong to."""
 
     task: PromptTask
     stages: tuple[str, ...]
@@ -176,8 +177,8 @@ class OwnedTask:
 class Prompt:
     """A request: its stage, task, model and port, and everything that the model would receive.
 
-    `task` is None if no declared task has these instructions. `target` is the model, and `model` its id. `schema` is
-    set for JSON ports; `options` contains the limits and tools of an agent, and is None for other ports.
+    `task` is None if no declared task has these instructions. `target` is the model, and `model` is the model's id.
+    `schema` is set for JSON ports; `options` contains an agent's limits and tools, and is None for other ports.
     """
 
     stage: str
@@ -193,7 +194,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class UnusedPrompt:
-    """A task that a planned stage declares and for which no prompt was sent, with the reason."""
+    """A task that is declared by a planned stage but for which no prompt was sent, with the reason."""
 
     task: PromptTask
     stage: str
@@ -202,9 +203,9 @@ class UnusedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptPreview:
-    """The prompts that models would receive for one question, in the order of the stages.
+    """The prompts that models would receive for a question, in the order of the stages.
 
-    `failed` maps stages that failed to their errors; prompts of stages that depend on them are missing.
+    `failed` maps failed stages to their errors; prompts of stages that depend on them are missing.
     """
 
     question: Question
@@ -214,7 +215,7 @@ class PromptPreview:
 
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
-    """Return every prompt task that registered stages declare, without duplicates, ordered by slot and stage name."""
+    """Return all prompt tasks declared by registered stages, without duplicates, ordered by slot and stage name."""
     by_task: dict[PromptTask, list[tuple[str, str]]] = {}
     in_order = sorted(
         registered_stages(plugins),
@@ -234,12 +235,12 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline for `question` and record its prompts; `answer` is the answering model's answer.
+    """Run the pipeline for `question` and record its prompts, using `answer` as the answering model's answer.
 
-    The first answering model and the first judge in the configuration are used, or a placeholder without an adapter if
-    there is none. No call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply true
-    to every yes-or-no question, unless that makes the answer fail. Raises `PlanError` if the question has no valid
-    plan.
+    The first answering model and the first judge in the configuration are used. If there is none, a placeholder without
+    an adapter is used instead. No calls are made and no adapters are opened, so neither keys nor servers are needed.
+    Judges reply true to every yes-or-no question, unless this makes the answer fail. Raises `PlanError` if the question
+    has no valid plan.
     """
     negative: set[str] = set()
     while True:
@@ -251,7 +252,7 @@ async def preview_prompts(
 
 @dataclass(slots=True)
 class _Records:
-    """The records of one preview. The pipeline runs its stages one at a time, so there is always a current stage."""
+    """The records of a preview. The pipeline runs its stages one at a time, so there is always a current stage."""
 
     owned: Sequence[OwnedTask]
     prompts: list[Prompt] = field(default_factory=list)
@@ -263,7 +264,7 @@ class _Records:
     planned: list[PlannedStage] = field(default_factory=list)
 
     def add(self, request: ModelRequest) -> None:
-        """Record a request of the current stage, with the task whose instructions it starts with."""
+        """Record a request from the current stage, with the task whose instructions start the request."""
         assert self.current is not None
         task, model = self._task(request.messages), request.model
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
@@ -273,7 +274,10 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier one of its stage and schema, because the reply was rejected."""
+        """Return whether a request repeats an earlier one whose reply was rejected.
+
+        Such a request has the same stage and schema as the earlier one.
+        """
         assert self.current is not None
         return any(
             prompt.stage == self.current.name
@@ -284,10 +288,10 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with, or None if there is none.
+        """Return the task whose instructions start the request, or None if there is no such task.
 
-        A task named `latest` is preferred. Several tasks of a plugin can share a name, and a stage can send a prompt
-        that another stage declares (trait evaluators do), so the instructions decide.
+        A task named `latest` is preferred. Several tasks in a plugin can share a name, and a stage can send a prompt
+        that another stage declares (as trait evaluators do), so the instructions determine the task.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
@@ -312,7 +316,7 @@ async def _preview_once(
 ) -> tuple[_Records, set[str]]:
     """Run the pipeline once, and return the records and the stages that failed the item.
 
-    Judges reply false to yes-or-no questions of the stages in `negative`.
+    Judges reply false to yes-or-no questions from the stages in `negative`.
     """
     core = config.core
     records = _Records(declared_tasks(plugins))
@@ -345,7 +349,7 @@ async def _preview_once(
 
 
 def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
-    """Yield the tasks for which no prompt was sent, each once, with the reason."""
+    """Yield each task for which no prompt was sent, once, with the reason."""
     sent = {prompt.task for prompt in records.prompts}
     for planned in records.planned:
         for task in planned.stage.prompts:
@@ -361,13 +365,13 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
 
 
 def _placeholder_model(role: str) -> ModelConfig:
-    """Return a model without an adapter, to be used in place of a missing one."""
+    """Return a model without an adapter, used in place of a missing model."""
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """Ports that record requests and call no model. The adapters' declarations about models still apply."""
+    """Ports that record requests without calling a model. The adapters' declarations about models still apply."""
 
     factory: PortFactory
     records: _Records
@@ -397,20 +401,20 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return what the adapter declares. Without an adapter, return whether the model has MCP servers."""
+        """Return the adapter's declaration or, if there is no adapter, whether the model has MCP servers."""
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Return what the adapter declares, or False if there is no adapter."""
+        """Return the adapter's declaration, or False if there is no adapter."""
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add, and record the name of the next request's task."""
+        """Return the instructions added by plugins, and record the name of the next request's task."""
         self.records.latest = task
         return self.factory.instructions(task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a placeholder; the service is not called."""
+        """Return a placeholder without calling the service."""
         return f"[placeholder: what {service} finds]"
 
     def enter_workspace(self, workspace: Path) -> None:
@@ -421,7 +425,7 @@ class _PreviewPorts:
 
     @staticmethod
     def _declared(declared: Callable[[], bool], otherwise: bool) -> bool:
-        """Return what the adapter declares, or `otherwise` if there is no adapter."""
+        """Return the adapter's declaration, or `otherwise` if there is no adapter."""
         try:
             return declared()
         except PluginError:

@@ -1,6 +1,6 @@
-"""The replay of a run: its items go through their stages again, with a journal's replies and without calls.
+"""The replay of a run: its items go through their stages again, with a journal's replies and without any calls.
 
-A journal stores replies but no prompts, so the prompts of a finished run can be obtained only in this way.
+A journal stores replies but not prompts, so the prompts of a finished run can only be obtained in this way.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _CHUNK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A journal, and the request (benchmark, configuration, trust) with which its items are replayed.
+    """A journal, together with the request (benchmark, configuration, trust) used to replay its items.
 
-    `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default, none is
-    written. With `by_id`, a model's replies are found by its id alone; this is for models that the journal names
-    (`ModelLabel`).
+    `ask` allows calls whose prompt shows changed ground truth. `files` stores the files of items; by default, no files
+    are written. With `by_id`, a model's replies are found by its id alone; this is meant for models named by the
+    journal (`ModelLabel`).
     """
 
     request: RunRequest
@@ -56,9 +56,9 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedItem:
-    """A replayed item of the journal.
+    """An item of the journal that has been replayed.
 
-    It consists of its index in the run, its earlier and its new result, and the replies used.
+    It consists of the item's index in the run, its earlier and new results, and the replies used.
     """
 
     place: int
@@ -108,9 +108,9 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The parts of an earlier result that are compared, and its time.
+    """The parts of an earlier result that are compared, and the time of that result.
 
-    Other parts are not read, because parsing a whole result takes three times as long.
+    Other parts are not read, because parsing a complete result takes three times as long.
     """
 
     outcome: Outcome
@@ -120,7 +120,7 @@ class EarlierResult(BaseModel):
 
 
 def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
-    """Return the parts of an earlier result that are compared. Raises `JournalDamaged` if it is invalid."""
+    """Return the parts of an earlier result that are compared. Raises `JournalDamaged` if the result is invalid."""
     try:
         return EarlierResult.model_validate_json(text)
     except ValueError:
@@ -129,9 +129,9 @@ def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
 
 @dataclass(slots=True)
 class ReplayReplies:
-    """A store of replies that reads them from `journal` and, unless the journal is replaying, stores new ones there.
+    """A reply store that reads from `journal` and, unless the journal is replaying, stores new replies there.
 
-    Only calls whose prompt shows a changed truth are made. If such a prompt asked for the answer itself (few-shot
+    Only calls whose prompt shows changed ground truth are made. If such a prompt asked for the answer itself (few-shot
     examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` contains the calls
     without a stored reply, as question, replicate and stage. If replies are found by model id, `identities` contains
     the endpoint digests that the run's models had. `on_reply` receives each call whose reply was found.
@@ -170,7 +170,7 @@ class ReplayReplies:
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome under the first identity that has one.
 
-        Raises `NoRecordedReply` if nothing is stored and the journal is replaying; otherwise returns None.
+        If nothing is stored, raises `NoRecordedReply` if the journal is replaying, or otherwise returns None.
         """
         *others, last = self._with_identities(call)
         for other in others:
@@ -183,8 +183,8 @@ class ReplayReplies:
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call.
 
-        If the call may not be made again, this includes an error. Raises `NoRecordedReply` if nothing is stored and the
-        journal is replaying; otherwise returns None.
+        If the call may not be made again, the outcome can be an error. If nothing is stored, raises `NoRecordedReply`
+        if the journal is replaying, or otherwise returns None.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -198,7 +198,7 @@ class ReplayReplies:
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
         """Return the call once for each identity that the model with this id had in the run.
 
-        If none is stored, return it unchanged.
+        If no identity is stored, returns the call unchanged.
         """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
@@ -208,12 +208,12 @@ class ReplayReplies:
         await self.journal.store(self._with_identities(call)[-1], made)
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing, because a call that was not made is not recorded."""
+        """Do nothing, because calls that were not made are not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
-        """Return whether the call may be made: it shows a changed truth or is about a renewed answer.
+        """Return whether the call may be made: it must show changed ground truth or concern a renewed answer.
 
-        Models that only the journal names are never called.
+        Models named only in the journal are never called.
         """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
@@ -222,7 +222,7 @@ class ReplayReplies:
 
 @dataclass(slots=True)
 class _NoStoredResults:
-    """A result store that contains no results and stores none."""
+    """A result store that contains no results and does not store any."""
 
     kept: int = 0
     again: int = 0
@@ -234,18 +234,18 @@ class _NoStoredResults:
         """Do nothing, because no result is looked up."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return None, so that every item is scored."""
+        """Return None, so that every item is scored again."""
         return None
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Return the result unchanged; it is not stored."""
+        """Return the result unchanged and without storing it."""
         return result, None
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Record, on each model that the journal names, which of these answers it gave as an agent."""
+    """For each model named in the journal, record which of these answers the model gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.trace_messages:
@@ -254,9 +254,9 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """The content of a call: its messages, and its request.
+    """The contents of a call: its messages and its request.
 
-    The request is the schema of a judge or the options of an agent, as JSON-compatible data.
+    The request is the schema for a judge or the options for an agent, as JSON-compatible data.
     """
 
     messages: tuple[Message, ...]
@@ -268,9 +268,9 @@ def find_prompts(
 ) -> dict[str, SentPrompt]:
     """Return the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
 
-    The items of the last run go through their stages again, without calls, with the models that the journal names and
+    The items of the last run go through their stages again, without calls, using the models named in the journal and
     those of its settings that files may set. A prompt is returned only if the digest of everything that was sent equals
-    the one in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
+    the digest in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
     since. Raises `JournalError` if the journal cannot be read, `ConfigError` if a setting or model in it is invalid,
     and `PlanError` if a question has no valid plan. Returns an empty dictionary if the journal contains no run.
     """
@@ -289,14 +289,15 @@ def find_prompts(
     prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
-        """Store the prompt of a call under its key, unless one is stored already. Calls in other processes have
-        none.
+        """Store the prompt of a call under the call's key, unless one is already stored.
+
+        Calls in other processes have no prompt.
         """
         if isinstance(call, Call):
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
-        """Replay all items in chunks of questions, for the calls that this passes to `add`."""
+        """Replay all items in chunks of questions, for the calls that the replay passes to `add`."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

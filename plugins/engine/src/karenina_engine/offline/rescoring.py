@@ -1,8 +1,8 @@
-"""Rescoring a run from its journal, with changed truths, tolerances, weights or traits, and without calls.
+"""Rescoring a run from its journal, with changed ground truth, tolerances, weights or traits, and without any calls.
 
-Judges never see the truth, so their replies remain valid when it changes. Every item of the last run goes through its
-stages again with the replies from the journal, and the new result is compared with the earlier one. Nothing is written
-to the journal except the replies to calls that `ask` allows.
+Judges never see the ground truth, so their replies remain valid when it changes. Every item of the last run goes
+through its stages again with the replies from the journal, and the new result is compared with the earlier one. Nothing
+is written to the journal except the replies to calls allowed by `ask`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _MOST_SHOWN: Final = 20
 class Change:
     """An item whose score changed. `item` names its question, answering model, judge and replicate.
 
-    `fields` and `traits` map the names of those that changed to the earlier and the new value (None: no value).
-    `granular` contains the earlier and the new granular result if they differ. `why` is the reason for the new outcome.
+    `fields` and `traits` map the names of those that changed to the earlier and new values (None if there is no value).
+    `granular` contains the earlier and new granular results if they differ. `why` is the reason for the new outcome.
     """
 
     item: ItemId
@@ -70,7 +70,7 @@ class Change:
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict changed. False if the item was not judged before or is not judged now."""
+        """Whether the verdict changed. This is False if the item was not judged before or is not judged now."""
         return (
             self.before.judged
             and self.after.judged
@@ -81,7 +81,7 @@ class Change:
     def missing(self) -> bool:
         """Whether the item was judged before and cannot be judged now, usually because the journal lacks a reply.
 
-        An item that is undecided now was compared with the truth, so it is not missing.
+        An item that is now undecided was compared with the ground truth, so it is not missing.
         """
         return self.before.judged and not self.after.judged and not self.undecided
 
@@ -92,16 +92,16 @@ class Change:
 
     @property
     def decided(self) -> bool:
-        """Whether the item was undecided before, and has a verdict now."""
+        """Whether the item was undecided before but has a verdict now."""
         return self.before is Outcome.UNDECIDED and self.after.has_verdict
 
 
 @dataclass(slots=True, repr=False)
 class RescoreReport(SectionsView):
-    """The result of rescoring: the summaries before and after, over the same items, and the changes in run order.
+    """The result of rescoring: the summaries before and after, for the same items, and the changes in run order.
 
-    `gone` is the number of items left out because the benchmark lacks their question, and `new` the number of questions
-    that have no result yet.
+    `gone` is the number of items left out because their question is not in the benchmark, and `new` is the number of
+    questions that have no result yet.
     """
 
     before: Summary
@@ -113,23 +113,23 @@ class RescoreReport(SectionsView):
 
     @property
     def flips(self) -> list[Change]:
-        """The changes in which the verdict changed."""
+        """The changes that changed the verdict."""
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
-        """Return all changes: first those of verdicts, then those to and from undecided, then the rest."""
+        """Return all changes: first those of verdicts, then those to and from undecided, and then the rest."""
         return sorted(
             self.changes, key=lambda change: 0 if change.flipped else 1 if change.undecided or change.decided else 2
         )
 
     @property
     def missing(self) -> list[Change]:
-        """The changes of items that could not be judged again."""
+        """The changes for items that could not be judged again."""
         return [change for change in self.changes if change.missing]
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of name and text. Lines without content are left out."""
+    """Yield the lines of a report as pairs of name and text. Lines without any content are left out."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -162,7 +162,7 @@ def change_cells(change: Change) -> list[str]:
 
 @sections_of.register(RescoreReport)
 def _sections(report: RescoreReport) -> Iterator[Section]:
-    """Yield the sections of a report: its facts, and up to `_MOST_SHOWN` changes."""
+    """Yield the sections of a report: the facts, and up to `_MOST_SHOWN` changes."""
     yield [Title(f"Rescored {quantity(report.after.items, 'item')}"), Facts([*report_rows(report)])]
     changes = report.ordered_changes()
     if changes:
@@ -175,7 +175,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
-    """Return what changed, one field or trait on each line."""
+    """Return what changed, with one field or trait per line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
@@ -184,7 +184,7 @@ def _changes_text(change: Change) -> str:
 
 
 def _passed_text(passed: bool | None) -> str:
-    """Return whether a field passed, as text; "-" for None."""
+    """Return whether a field passed, as text, or "-" if `passed` is None."""
     return "-" if passed is None else "passes" if passed else "fails"
 
 
@@ -212,9 +212,9 @@ _Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 
 @dataclass(slots=True)
 class _ChunkReport:
-    """The rescored items of some questions: outcomes and granular results before and after, and the changes.
+    """The rescored items of some questions: the outcomes and granular results before and after, and the changes.
 
-    `lines` contains the texts of the new results, if they are to be written.
+    `lines` contains the texts of the new results if they are to be written.
     """
 
     scores: list[_Scores]
@@ -237,19 +237,20 @@ def rescore(
 ) -> RescoreReport:
     """Score the items of the last run in `journal` again, under `benchmark` and `config`, without calling a model.
 
-    If the journal has no reply to a call, or the call's prompt would show a changed truth to a model
-    (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows the latter calls, and stores
-    their replies in the journal; an answer that is generated again, because a few-shot example changed, is judged again
-    too. `question_ids` selects questions (None: all). With `output`, the new results are written to that JSONL file, in
-    run order; an existing file is renamed.
+    If the journal has no reply to a call, or if the call's prompt would show changed ground truth to a model
+    (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows calls that show changed
+    ground truth, and stores their replies in the journal; an answer that is generated again because a few-shot example
+    changed is also judged again. `question_ids` selects questions; None selects all. With `output`, the new results are
+    written to that JSONL file in run order; an existing file is renamed.
 
-    The work is divided among `processes` if no call is made, the system can fork, and this process has no threads. With
-    `by_id`, a model's replies are found by its id alone; this is for models that the journal names (`ModelLabel`).
-    `on_scored` is called from time to time with the outcomes since its last call, and the total number of items.
+    The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads.
+    With `by_id`, a model's replies are found by its id alone; this is meant for models named by the journal
+    (`ModelLabel`). `on_scored` is called from time to time with the outcomes since its last call and the total number
+    of items.
 
     Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
-    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for every other problem of the request. If
-    items were judged before and none can be judged now, `ConfigError` is raised and nothing is written.
+    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for every other problem with the request. If
+    items were judged before but none can be judged now, raises `ConfigError` and writes nothing.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -308,9 +309,9 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store of the run's files.
+    """Return the store for the run's files.
 
-    For output in another folder, this is a new store to which the files are copied.
+    If the output goes to another folder, this is a new store to which the files are copied.
     """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
@@ -321,7 +322,7 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file for the new results, and yield a function that writes lines to it.
+    """Open the file for the new results, and yield a function that writes lines to the file.
 
     An existing file is renamed, with a warning. Raises `ConfigError` if the file cannot be written.
     """
@@ -333,7 +334,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports of the chunks in order. They are computed in this process or by a pool of processes."""
+    """Yield the reports on the chunks in order, computed in this process or by a pool of processes."""
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -346,16 +347,16 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    """Rescore the questions at these indexes in an event loop of its own."""
+    """Rescore the questions at these indexes in a separate event loop."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore these questions, and return the report in the order of the run.
+    """Rescore these questions, and return the report in run order.
 
-    An item for which a stage lacked a reply becomes an error.
+    If a stage lacked a reply for an item, the item becomes an error.
     """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
@@ -375,12 +376,12 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
 
 
 def _output_text(job: _Job, result: VerificationResult) -> str:
-    """Return the text of a result from which its line is written."""
+    """Return the text from which a result's line is written."""
     return result.model_dump_json() if job.full else dump_result(result)
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a result into an error if a stage continued without a reply that the journal does not contain."""
+    """Turn a result into an error if a stage continued without a reply because the journal does not contain it."""
     if not result.outcome.judged:
         return
     meta = result.metadata
@@ -419,6 +420,6 @@ def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the entries in which two tables differ, as pairs of both values (None: no value)."""
+    """Return the entries that differ between two tables, as pairs of both values (None where there is no value)."""
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

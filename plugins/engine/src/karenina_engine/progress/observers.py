@@ -1,4 +1,4 @@
-"""The events of a run, and their dispatch to observers. Events that no observer handles are not created."""
+"""The events of a run, and how they are sent to observers. Events that no observer handles are not created."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `interrupted` is True if it stopped before its last item. `stopped` is the reason, or None."""
+    """The end of a run. `interrupted` is True if it stopped before its last item; `stopped` is the reason, or None."""
 
     summary: Summary
     seconds: float
@@ -72,7 +72,7 @@ class StageStarted:
 
 
 class Observers:
-    """The observers of one run, by hook. `karenina_engine.run.plugin_offers` finds them.
+    """The observers of a run, by hook. `karenina_engine.run.plugin_offers` finds them.
 
     If an observer raises an exception, a warning is logged, and the run and the other observers continue.
     """
@@ -90,7 +90,7 @@ class Observers:
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:
-        """Report that the run starts."""
+        """Report that the run is starting."""
         self._notify("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
@@ -98,12 +98,12 @@ class Observers:
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Return a context manager that reports the start and the end of an answer, including its judging."""
+        """Return a context manager that reports the start and end of an answer, including its judging."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
     def _answer_events(self, item: Item) -> Iterator[None]:
-        """Report the start and the end of an answer. The observers receive the same event for both."""
+        """Report the start and end of an answer. The observers receive the same event for both."""
         event = AnswerStarted(item)
         self._notify("karenina_answer_started", event=event)
         try:
@@ -112,15 +112,18 @@ class Observers:
             self._notify("karenina_answer_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
-        """Report that an item starts."""
+        """Report that an item is starting."""
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
-        """Report that an item has its result."""
+        """Report that an item has received its result."""
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage starts. Return a function that reports its record, or None if nobody observes stages."""
+        """Report that a stage is starting.
+
+        Return a function that reports its record, or None if no observer handles stages.
+        """
         if not self.observes_stages:
             return None
         event = StageStarted(stage, item)
@@ -132,7 +135,7 @@ class Observers:
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a call starts. Return a function that reports its outcome."""
+        """Report that a call is starting, and return a function that reports its outcome."""
         event = CallStarted(call)
         self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
@@ -142,7 +145,7 @@ class Observers:
         self._notify("karenina_call_finished", event=event, made=made)
 
     def _notify(self, hook: str, **arguments: object) -> None:
-        """Call a hook of all observers. An exception in one of them is logged as a warning."""
+        """Call a hook on all observers. An exception raised by an observer is logged as a warning."""
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)

@@ -1,7 +1,7 @@
-"""Progress displays for runs that Python programs and notebooks start.
+"""Progress displays for runs started from Python programs and notebooks.
 
-A display is an observer of the run. In a terminal, it shows a bar from the library rich, and in a notebook one from
-tqdm. If that library is not installed, it prints progress lines at intervals.
+A display is an observer of the run. It shows a bar from the library rich in a terminal, and a bar from tqdm in a
+notebook. If the library is not installed, it prints progress lines at intervals.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class ProgressBar(Protocol):
-    """The progress bar of one run."""
+    """The progress bar of a run."""
 
     def update(self) -> None:
-        """Show the progress, after an item was counted."""
+        """Show the progress after an item has been counted."""
 
     def close(self) -> None:
-        """Show the final state and stop."""
+        """Show the final state and stop the bar."""
 
 
 class ProgressDisplay:
-    """An observer that shows a run's progress with a bar from `make_bar`.
+    """An observer that shows a run's progress using a bar created by `make_bar`.
 
-    A run of fewer than `least` items is not shown.
+    Runs of fewer than `least` items are not shown.
     """
 
     def __init__(self, make_bar: Callable[[RunProgress], ProgressBar], *, least: int = 1) -> None:
@@ -44,22 +44,22 @@ class ProgressDisplay:
         self._bar: ProgressBar | None = None
 
     def start(self, items: int) -> None:
-        """Start the display of a run with this number of items."""
+        """Start the display for a run with this number of items."""
         progress = RunProgress(items)
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item ended at the time `ended`, an ISO timestamp (empty: now).
+        """Show that an item ended at the time `ended`, an ISO timestamp (now, if empty).
 
-        Does nothing before `start`.
+        Does nothing before `start` has been called.
         """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items ended. The first call starts the display of a run with `total` items."""
+        """Show that items have ended. The first call starts the display for a run with `total` items."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -94,10 +94,11 @@ class ProgressDisplay:
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display on standard error, or None if no progress is to be shown.
+    """Return a display on standard error, or None if no progress should be shown.
 
-    If `wanted` is None, runs of several items are shown in a terminal and in a notebook. If it is False, no progress is
-    shown. If it is True, progress is always shown: as lines, if standard error is neither a terminal nor a notebook.
+    If `wanted` is None, progress is shown for runs of several items in a terminal or notebook. If it is False, no
+    progress is shown. If it is True, progress is always shown, using lines if standard error is neither a terminal nor
+    a notebook.
     """
     if wanted is False or sys.stderr is None:
         return None
@@ -108,21 +109,21 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the bar for this environment whose library is installed; plain lines if there is none."""
+    """Return the bar for this environment whose library is installed, or plain lines if there is none."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook. IPython has already been imported in one."""
+    """Return whether this process is a notebook kernel, in which IPython has already been imported."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _Lines:
-    """Progress lines on standard error: up to twenty, and one more every half minute."""
+    """Progress lines on standard error: up to twenty, plus one every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -138,7 +139,7 @@ class _Lines:
 
 
 class _TerminalBar:
-    """A progress bar from rich."""
+    """A progress bar using rich."""
 
     def __init__(self, progress: RunProgress) -> None:
         from rich.console import Console
@@ -154,19 +155,19 @@ class _TerminalBar:
         self._bar.advance_to(self._progress.done)
 
     def close(self) -> None:
-        """Stop the bar, and leave it in the terminal."""
+        """Stop the bar, leaving it in the terminal."""
         self._bar.stop()
 
 
 class _TqdmBar:
-    """A progress bar from tqdm: a widget in notebooks with ipywidgets, else text."""
+    """A progress bar using tqdm: a widget in notebooks with ipywidgets, and text elsewhere."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
         self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
-        """Advance the bar by one item, and show the counts."""
+        """Advance the bar by one item and show the counts."""
         self._bar.initial = self._progress.stored  # which tqdm leaves out of the rate
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()
@@ -178,7 +179,7 @@ class _TqdmBar:
 
 
 def _tqdm() -> Any:
-    """Return tqdm's class for this environment, without the monitor thread that it would otherwise start."""
+    """Return tqdm's class for this environment, without the monitor thread it would otherwise start."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A progress bar for a terminal, with lines about the run below it."""
+"""A terminal progress bar, with lines about the run below it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RichBar(Progress):
         self.update(self._task, completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar and up to two lines of text: counts and speed, and calls in flight."""
+        """Yield the bar and up to two lines of text showing the counts and speed, and the calls in flight."""
         shown = self._progress
         lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
         yield Group(

@@ -1,4 +1,4 @@
-"""The progress of a run as text: counts, rate, time left, cost, and the calls in flight."""
+"""The progress of a run as text: counts, rate, time left, cost and calls in flight."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _NOT_JUDGED: Final = "not judged"
 
 
 class RunProgress:
-    """The progress of a run: how many of `total` items are finished, counts by outcome, rate, and time left.
+    """The progress of a run: how many of its `total` items are finished, counts by outcome, rate, and time left.
 
     `limits` contains the concurrency limits of the run's models, from which the calls in flight are read. `cost`
-    returns the cost so far as text, or None if it is not counted. `clock` returns seconds. The rate counts only items
-    that ended after the start, because items stored by an earlier run do not predict the time left.
+    returns the cost so far as text, or None if costs are not counted. `clock` returns the time in seconds. The rate
+    counts only items that ended after the start, because items stored by an earlier run do not help to predict the time
+    left.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count an item that ended at `ended`, its `metadata.timestamp` (empty: now)."""
+        """Count an item that ended at `ended`, its `metadata.timestamp` (now, if empty)."""
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -58,11 +59,11 @@ class RunProgress:
 
     @property
     def stored(self) -> int:
-        """The number of finished items that an earlier run stored."""
+        """The number of finished items stored by an earlier run."""
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line after an item was counted, or None if no line is due yet."""
+        """Return a progress line after an item has been counted, or None if no line is due yet."""
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
             return None
@@ -71,7 +72,7 @@ class RunProgress:
         return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {part}" for part in more)
 
     def counts(self) -> str:
-        """Return the number of items by outcome, as text, with errors by kind."""
+        """Return the number of items by outcome, and of errors by kind, as text."""
         parts = [
             f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
             for kind, count in sorted(self._counts.items())
@@ -79,7 +80,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left at this rate, and the cost, as strings. Unknown values are left out."""
+        """Return the rate, the time left at this rate, and the cost, each as a string. Unknown values are left out."""
         parts = []
         rate = self._rate()
         if rate:
@@ -90,7 +91,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Return a string for each active server: its calls in flight, limit, and calls that wait for a retry."""
+        """Return a string for each active server: its calls in flight, its limit, and its calls awaiting a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -101,11 +102,11 @@ class RunProgress:
         return texts
 
     def _lines(self, done: int) -> int:
-        """Return how many lines are due after `done` items. The last item always adds one."""
+        """Return how many lines are due after `done` items. One more is always due for the last item."""
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
-        """Return the recent rate in items per second, or 0 if it is not known yet."""
+        """Return the recent rate in items per second, or 0 if it is not yet known."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self._new))
@@ -115,7 +116,7 @@ class RunProgress:
         return (self._new - done) / (now - then) if now > then else 0.0
 
     def _kinds_of_errors(self) -> str:
-        """Return the number of unjudged items for each kind of error, as text."""
+        """Return the number of unjudged items for each kind of error as text."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))
 
 

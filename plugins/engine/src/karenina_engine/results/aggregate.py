@@ -1,6 +1,6 @@
-"""Aggregates of results: outcome counts, pass rates, trait scores, failures and usage, updated result by result.
+"""Aggregates of results, updated one result at a time: outcome counts, pass rates, trait scores, failures and usage.
 
-Equal failures are counted together, so that the cause of a thousand failed items is printed once.
+Equal failures are counted together, so that the cause of a thousand failed items is printed only once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that `items` items share. `error` is the error of the first of them, without the parts that differ."""
+    """A failure shared by `items` items. `error` is the error of the first item, without the parts that differ."""
 
     items: int
     error: str
@@ -52,7 +52,7 @@ class FailureCounts:
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str) -> None:
-        """Count the failure of an item of this question. Errors are stored cut to `_STORED_LENGTH` characters."""
+        """Count the failure of an item of this question. Errors are cut to `_STORED_LENGTH` characters when stored."""
         error = _without_id(error, question_id)
         kind = failure_kind(error, question_id)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
@@ -61,21 +61,21 @@ class FailureCounts:
         self._first.setdefault(kind, error[:_STORED_LENGTH])
 
     def ranked(self) -> list[Failure]:
-        """Return all failures, the most frequent first; equally frequent failures are sorted by text."""
+        """Return all failures, most frequent first; equally frequent failures are sorted by text."""
         failures = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
         return sorted(failures, key=lambda failure: (-failure.items, failure.error))
 
 
 def failure_kind(error: str, question_id: str) -> str:
-    """Return the key under which equal failures are counted: the error without the question's id and numbers.
+    """Return the key under which equal failures are counted: the error without the question's id and without numbers.
 
-    HTTP statuses are kept, and the key is the beginning of long errors.
+    HTTP statuses are kept, and for a long error only its beginning is used.
     """
     return _NUMBER.sub("#", _without_id(error, question_id)[:_COMPARED_LENGTH])
 
 
 def _without_id(error: str, question_id: str) -> str:
-    """Return an error without the question's id and the number of attempts. Very short ids are kept."""
+    """Return an error without the question's id or the number of attempts. Very short ids are kept."""
     error = error.replace(f"{question_id}, line ", "line ")
     without_id = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
     return _RETRIES.sub("", without_id)
@@ -84,11 +84,11 @@ def _without_id(error: str, question_id: str) -> str:
 class Counts(BaseModel):
     """Counts of outcomes.
 
-    `items` is the number of all items, `judged` of those with a verdict, `not_judged` of those that ended in errors or
-    are undecided, and `scored` of those that have only trait scores. `worst` and `best` are the shares of correct items
-    among judged and unjudged items together, if every unjudged item were wrong or right. They leave out items that lack
-    only a trait score, because such items would have no verdict. `mean_granular` is the mean granular result of
-    `granular_out_of` items. `traits` maps the names of rubric traits to their summaries.
+    `items` is the total number of items, `judged` the number with a verdict, `not_judged` the number that ended in
+    errors or are undecided, and `scored` the number that have only trait scores. `worst` and `best` are the shares of
+    correct items among judged and unjudged items together, if every unjudged item were wrong or right, respectively.
+    They exclude items that lack only a trait score, because such items would have no verdict. `mean_granular` is the
+    mean granular result of `granular_out_of` items. `traits` maps the names of rubric traits to their summaries.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -106,11 +106,11 @@ class Counts(BaseModel):
 
 
 class GroupSummary(Counts):
-    """The counts and the pass rate of one group: an answering model and a judge, by their ids.
+    """The counts and pass rate of a group: an answering model and a judge, identified by their ids.
 
     `pass_rate` is the share of judged items that are correct. It also contains the number of undecided items, and the
-    rate if all of these were wrong. `name` identifies the group within a run: the answering model, and the judge if the
-    model has several.
+    rate if all of them were wrong. `name` identifies the group within a run by its answering model and, if the model
+    has several judges, its judge.
     """
 
     answering: str = ""
@@ -120,9 +120,9 @@ class GroupSummary(Counts):
 
 
 class Summary(Counts):
-    """The counts of a run, and the summary of each of its groups.
+    """The counts of a run and the summary of each of its groups.
 
-    Rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
+    The rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
     `best` and `mean_granular` are None, `traits` is empty, and `groups` contains these values.
     """
 
@@ -136,10 +136,10 @@ class Summary(Counts):
 
 
 class OutcomeTally:
-    """Counts of outcomes that are updated as a run proceeds. Results are not kept.
+    """Counts of outcomes, updated as a run proceeds. Results are not kept.
 
     `per_question` is the number of items for each question, or None if unknown. If it is known, a question takes no
-    memory once all of its items are counted.
+    memory once all its items have been counted.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -155,7 +155,10 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item by its outcome and question. `granular` is its granular result (ignored unless a number)."""
+        """Count an item by its outcome and question.
+
+        `granular` is its granular result, which is ignored unless it is a number.
+        """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
@@ -173,7 +176,7 @@ class OutcomeTally:
                 self._verdicts.fold(question)
 
     def summary(self) -> GroupSummary:
-        """Return the summary of the items so far."""
+        """Return the summary of the items counted so far."""
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
@@ -207,14 +210,14 @@ class RunTally:
         return sum(map(len, self._groups.values()))
 
     def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item of a group, as `OutcomeTally.add` does."""
+        """Count an item in a group, in the same way as `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
             tally = self._groups[group] = OutcomeTally(self._per_question)
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, named after its models and sorted by their ids."""
+        """Return the summary of each group. Groups are named after their models and sorted by model ids."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]
@@ -230,14 +233,14 @@ class RunTally:
         }
 
     def summary(self) -> Summary:
-        """Return the summary of the items so far."""
+        """Return the summary of the items counted so far."""
         return summarize_groups(list(self.groups().values()))
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
     """Return the summary of a run that consists of these groups.
 
-    Rates, bounds and traits are included only if there are fewer than two.
+    Rates, bounds and traits are included only if there are fewer than two groups.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -261,10 +264,10 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 
 
 class Totals:
-    """Totals of results: the summary of all and of each group, the failures and the usage.
+    """Totals of results: the overall summary, the summary of each group, the failures and the usage.
 
-    The length of this object is the number of results, which are not kept. `per_question` is the number of results for
-    each question in a group, or None if unknown, as in `OutcomeTally`.
+    The length of this object is the number of results; the results themselves are not kept. `per_question` is the
+    number of results for each question in a group, or None if unknown, as in `OutcomeTally`.
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
@@ -278,7 +281,7 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result. The tokens of an answer that several judges share are counted once."""
+        """Count a result. The tokens of an answer shared by several judges are counted once."""
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
@@ -294,11 +297,11 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, the pass rate with its interval, the bounds and the traits."""
+        """Return the counts and, for each group, its pass rate with interval, its bounds and its traits."""
         return summarize_groups(list(self.by_models().values()))
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group by the ids of its answering model and judge."""
+        """Return the summary of each group, keyed by the ids of its answering model and judge."""
         return {
             group: summary.model_copy(update={"traits": self._traits[group].summaries()})
             if group in self._traits
@@ -307,9 +310,9 @@ class Totals:
         }
 
     def failures(self) -> list[Failure]:
-        """Return the reasons why items were not judged. Equal reasons are counted together, the most frequent first."""
+        """Return the reasons why items were not judged, most frequent first. Equal reasons are counted together."""
         return self._failures.ranked()
 
     def usage(self) -> Usage:
-        """Return the calls and tokens of all results together."""
+        """Return the total calls and tokens of all results."""
         return Usage(*self._used)

@@ -1,6 +1,6 @@
-"""Files that the items of a run keep, stored in a folder beside the journal and named by their content's digests.
+"""Files that the items of a run keep, stored in a folder next to the journal under the digests of their contents.
 
-Several processes may write to a folder at once. Files with equal content are stored once, and a file in the folder is
+Several processes may write to a folder at once. Files with equal contents are stored once, and a file in the folder is
 always complete.
 """
 
@@ -48,21 +48,21 @@ logger = logging.getLogger("karenina")
 
 
 class FileLeftOut(Exception):
-    """Raised when a file is not stored. The message states the reason."""
+    """Raised when a file is not stored. The message states why."""
 
 
 def files_folder(journal: Path) -> Path:
-    """Return the folder for the files of a run: `<name>.files`, beside its journal."""
+    """Return the folder for a run's files: `<name>.files`, next to its journal."""
     return journal.with_name(journal.name.removesuffix(".journal") + ".files")
 
 
 @dataclass(slots=True)
 class FileStore:
-    """A store for the files of a run. Without a `folder`, every file is left out, for the reason `absent`.
+    """A store for the files of a run. Without a `folder`, every file is left out, for the reason stated in `absent`.
 
-    `most` is the maximum size of a file in bytes, and `most_in_all` that of all files in the folder. The files of
-    stored replies are copied from the folder `earlier`, if it is set. If `writes` is False, files are named by their
-    digests but not stored.
+    `most` is the maximum size of a file in bytes, and `most_in_all` is the maximum size of all files in the folder.
+    Files of stored replies are copied from the folder `earlier`, if it is set. If `writes` is False, files are named by
+    their digests but not stored.
     """
 
     folder: Path | None
@@ -78,14 +78,14 @@ class FileStore:
 
     @classmethod
     def that_writes_nothing(cls) -> FileStore:
-        """Return a store for items whose results are not kept. It computes the digests of files only."""
+        """Return a store for items whose results are not kept. It only computes the digests of files."""
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file, and return its entry.
+        """Store a file and return its entry.
 
-        If the file is left out, a warning is logged, and the entry states the reason. A path must be below the folder
-        `below`, if that is set. `whose` is the name of the question in warnings.
+        If the file is left out, a warning is logged and the entry states the reason. If the folder `below` is set, a
+        path must be inside it. `whose` is the name of the question, used in warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -103,7 +103,7 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry.
+        """Copy a file of a stored reply from the folder `earlier`, if it is set, and return the file's entry.
 
         If this fails, a warning is logged and the entry is returned unchanged.
         """
@@ -116,7 +116,10 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Return the content of a file. Raises `FileLeftOut` or `OSError` if it is too large or cannot be read."""
+        """Return the contents of a file.
+
+        Raises `FileLeftOut` or `OSError` if the file is too large or cannot be read.
+        """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
         if isinstance(data, Path):
@@ -131,9 +134,9 @@ class FileStore:
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
-        """Store content under its digest, unless it is stored already.
+        """Store contents under their digest, unless they are already stored.
 
-        Raises `FileLeftOut` if the folder would exceed a limit, and `OSError` if it cannot be written.
+        Raises `FileLeftOut` if the folder would exceed a limit, and `OSError` if the file cannot be written.
         """
         assert self.folder is not None
         with _open_store(self.folder) as folder:
@@ -150,9 +153,9 @@ class FileStore:
             self._since += 1
 
     def _count(self, folder: int) -> tuple[int, int]:
-        """Return the number of files in the folder and their size in bytes.
+        """Return the number of files in the folder and their total size in bytes.
 
-        They are counted again only from time to time, and more often near the limit.
+        The files are recounted only from time to time, more often near the limit.
         """
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
@@ -163,7 +166,7 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
-        """Log a warning about a file that is left out, for the first `_MOST_WARNINGS` files."""
+        """Log a warning about a file that is left out, but only for the first `_MOST_WARNINGS` files."""
         if not self.writes:
             return
         self._warned += 1
@@ -176,8 +179,8 @@ class FileStore:
 class ItemFiles:
     """The files of an answer, of a judge's item, or of a call.
 
-    `before` contains the files of the answer that a judge's item also lists. `of` is the item to which the files of a
-    call are added too.
+    `before` contains the answer's files, which a judge's item also lists. `of` is the item to which a call's files are
+    also added.
     """
 
     def __init__(
@@ -196,9 +199,9 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry.
+        """Store a file and return its entry.
 
-        If the item already has `MOST_OF_ITEM` files, the file is left out, and the entry states the reason.
+        If the item already has `MOST_OF_ITEM` files, the file is left out and the entry states the reason.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -220,17 +223,17 @@ class ItemFiles:
             self._of.add(kept)
 
     def add_copy(self, kept: KeptFile) -> None:
-        """Add a file of a reply that was stored earlier, and copy it if the store is in another folder."""
+        """Add a file of a reply that was stored earlier, copying it if the store is in another folder."""
         self.add(self._store.copy(kept, self._whose))
 
     def count_more(self) -> None:
-        """Count a file that is left out because there are too many."""
+        """Count a file that is left out because there are too many files."""
         self._more += 1
         if self._of is not None:
             self._of.count_more()
 
     def for_call(self) -> ItemFiles:
-        """Return a collection for the files of one call, which are also added to this one."""
+        """Return a collection for the files of a call, which are also added to this collection."""
         return ItemFiles(self._store, self._whose, of=self)
 
     def for_judge(self) -> ItemFiles:
@@ -238,15 +241,15 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List these files and those of the answer in a result. The result is changed in place and returned."""
+        """List these files and the answer's files in a result, which is changed in place and returned."""
         if files := self.listed():
             result.metadata.files = files
         return result
 
     def listed(self) -> list[KeptFile]:
-        """Return these files and those of the answer under unique names.
+        """Return these files and the answer's files under unique names.
 
-        If files were left out because there are too many, the last entry states their number.
+        If files were left out because there were too many, the last entry states how many.
         """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
@@ -270,13 +273,13 @@ class ItemFiles:
 
 
 def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
-    """Return a context manager with a collection for the files that a call keeps in it; None outside of a run."""
+    """Return a context manager that collects the files kept by a call inside it. It yields None outside of a run."""
     keeper = current_keeper()
     return keeping_files(keeper.for_call()) if isinstance(keeper, ItemFiles) else nullcontext()
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of a call that was made earlier to the item that needs its reply now."""
+    """Add the files of a call made earlier to the item that now needs the call's reply."""
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for file in files:
@@ -285,7 +288,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A kept file in a folder: its `path` and content, or the `problem` because of which it cannot be read."""
+    """A kept file in a folder: its `path` and contents, or the `problem` that prevents it from being read."""
 
     path: Path | None = None
     content: bytes = b""
@@ -293,9 +296,9 @@ class FoundFile:
 
 
 class KeptFiles:
-    """The files that a result file's results name, in the folders beside it.
+    """The files named in the results of a result file, in the folders next to that file.
 
-    `journal` is the journal of these results, or None if unknown.
+    `journal` is the journal that contains these results, or None if it is unknown.
     """
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
@@ -314,13 +317,13 @@ class KeptFiles:
     def find(self, kept: KeptFile) -> FoundFile:
         """Return a file, or the problem with it.
 
-        Its content is compared with its digest, because names in results are not trusted.
+        The file's contents are compared with its digest, because names in results are not trusted.
         """
         return _find(kept, self.folders)
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file of an entry in the first folder that contains it unchanged, or the problem with it."""
+    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it."""
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not state its digest")
     if (entry.size or 0) > MOST_COMPARED:
@@ -342,9 +345,9 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file that a stage or an adapter names, without following links out of the folder `below`.
+    """Open a file named by a stage or an adapter, without following links out of the folder `below`.
 
-    Raises `FileLeftOut` if it is not a file below that folder, and `OSError` if it cannot be opened.
+    Raises `FileLeftOut` if it is not a file inside that folder, and `OSError` if it cannot be opened.
     """
     if below is not None:
         root = resolve_links(below)
@@ -361,9 +364,9 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
 
 @contextmanager
 def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
-    """Open the folder of a store, creating it if `make` is True, and yield its descriptor.
+    """Open a store's folder, creating it if `make` is True, and yield its descriptor.
 
-    Raises `OSError` if it cannot be opened.
+    Raises `OSError` if the folder cannot be opened.
     """
     if make:
         with suppress(FileExistsError):
@@ -376,7 +379,10 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder contains a file with this name and content. False if the file cannot be read."""
+    """Return whether the folder contains a file with this name and these contents.
+
+    Returns False if the file cannot be read.
+    """
     try:
         with open_file_at(digest, folder) as file:
             return os.fstat(file.fileno()).st_size == len(content) and file.read() == content

@@ -1,6 +1,6 @@
 """Running statistics of results: rates with confidence intervals, and summaries of rubric trait scores.
 
-The intervals take into account that one question may have several items.
+The intervals take into account that a question may have several items.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ MAX_TRAITS: Final = 1000
 
 
 class Rate(BaseModel):
-    """A proportion, `hits` of `out_of`: its value, and the bounds of its 95% interval (None if `out_of` is 0).
+    """A proportion of `hits` among `out_of` items: its value, and the bounds of its 95% interval (None if
+    `out_of` is 0).
 
-    `clusters` is the number of questions that the items belong to. Several items of one question (replicates, models,
-    judges) are not independent; the more alike they are, the wider the interval.
+    `clusters` is the number of questions to which the items belong. Several items of the same question (replicates,
+    models, judges) are not independent; the more alike they are, the wider the interval.
 
-    `undecided` is the number of undecided items, which are not in `out_of`. In JSON, `undecided` and
-    `if_undecided_wrong` are left out if no item is undecided.
+    `undecided` is the number of undecided items, which are not included in `out_of`. In JSON, `undecided` and
+    `if_undecided_wrong` are left out if no items are undecided.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,12 +52,12 @@ class Rate(BaseModel):
 
     @property
     def if_undecided_wrong(self) -> float | None:
-        """The rate if every undecided item were wrong. It equals `value` if no item is undecided."""
+        """The rate if every undecided item were wrong. This equals `value` if no items are undecided."""
         return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
 
     @model_serializer(mode="wrap")
     def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the fields for JSON. Both values on undecided items are included only if there are any."""
+        """Return the fields for JSON. The two values for undecided items are included only if there are any."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -65,12 +66,13 @@ class Rate(BaseModel):
 
     @property
     def is_rough(self) -> bool:
-        """Whether there are so few questions that the interval covers only roughly 95%."""
+        """Whether there are so few questions that the interval only roughly covers 95%."""
         return self.clusters < ROUGH
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the Wilson score interval for `hits` of `out_of`; both may be fractions (effective sizes).
+    """Return the bounds of the Wilson score interval for `hits` out of `out_of`; both may be fractional
+    (effective sizes).
 
     Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0. Source: E. B. Wilson, Probable inference, the law of
     succession, and statistical inference, JASA 22 (1927).
@@ -87,9 +89,9 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 
 
 class Clusters:
-    """The sums that a `Rate` needs, updated item by item, for items that are clustered by question.
+    """The sums needed for a `Rate`, updated item by item, where items are clustered by question.
 
-    Two numbers are held in memory for each open question, and `fold` adds those of a complete question to the sums.
+    Two numbers are kept in memory for each open question; `fold` adds the numbers of a completed question to the sums.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
@@ -103,7 +105,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item of a question."""
+        """Count an item for a question."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -113,14 +115,14 @@ class Clusters:
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
         """Count an item by its outcome.
 
-        A correct item is a hit. An item without a verdict is not in the rate, but undecided items are counted.
+        A correct item is a hit. Items without a verdict are not included in the rate, but undecided items are counted.
         """
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
         self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
-        """Release the memory of a question that has no further items. Does nothing if it has none so far."""
+        """Release the memory for a question that will have no further items. Does nothing if it has had none so far."""
         count = self._open.pop(question, None)
         if count is not None:
             self._folded += 1
@@ -129,7 +131,7 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, with its interval, as the function `rate` does.
+        """Return the rate of the items so far, with its interval, as computed by the function `rate`.
 
         Without items, its value and interval are None.
         """
@@ -151,11 +153,14 @@ class Clusters:
 
     @property
     def questions(self) -> int:
-        """The number of questions that the items belong to."""
+        """The number of questions to which the items belong."""
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of this sample, as the function `effective_size` does. Requires items."""
+        """Return the effective size of this sample, as computed by the function `effective_size`.
+
+        There must be items.
+        """
         still = self._open.values()
         return effective_size(
             self.questions,
@@ -181,9 +186,9 @@ def effective_size(
 
     `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
     squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
-    section 3.12), with two half pseudo-questions of average size added, one with only hits and one with none: without
-    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is not below 1. It does not
-    exceed the number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
+    section 3.12), with two half pseudo-questions of average size added, one with only hits and one with none. Without
+    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is at least 1. It does not exceed
+    the number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
     """
     if questions == items and not graded:
         return items
@@ -199,9 +204,10 @@ def effective_size(
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """Return the rate of items, each given as its question and whether it is a hit, with its interval.
+    """Return the rate of items, each given as its question and whether it is a hit, together with its interval.
 
-    If every item has a question of its own, the interval is Wilson's; otherwise it is Wilson's at the `effective_size`.
+    If every item has its own question, this is Wilson's interval; otherwise it is Wilson's interval at the
+    `effective_size`.
     """
     clusters = Clusters()
     for question, hit in hits:
@@ -218,12 +224,13 @@ def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
 
 
 class TraitSummary(BaseModel):
-    """The scores of one trait.
+    """The scores of a trait.
 
-    `n` counts scores, `not_scored` items in which the trait could not be scored, and `skipped` answers without the
-    concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` the mean of numbers; both
-    are None if there are no such scores. `labels` maps each class to its count. `parts` contains the means of the
-    numbers in scores with several numbers (the metrics of a metric trait, the fields of a template).
+    `n` counts scores, `not_scored` counts items in which the trait could not be scored, and `skipped` counts answers
+    without the concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` is the mean of
+    numbers; both are None if there are no such scores. `labels` maps each class to its count. `parts` contains the
+    means of the numbers in scores that consist of several numbers (the metrics of a metric trait, the fields of a
+    template).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -238,7 +245,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean, which does not depend on the order of the values."""
+    """An exact mean that does not depend on the order of the values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -257,7 +264,7 @@ class _Mean:
 
 
 class _Scores:
-    """The counts of one trait's scores so far."""
+    """The counts of a trait's scores so far."""
 
     __slots__ = ("labels", "n", "not_scored", "numbers", "parts", "skipped", "truths")
 
@@ -268,7 +275,10 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class of a literal trait, or None. Scores of other types only count in `n`."""
+        """Count a score.
+
+        `label` is the class of a literal trait, or None. Scores of other types are counted only in `n`.
+        """
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless
@@ -284,7 +294,7 @@ class _Scores:
                     self.parts.setdefault(name, _Mean()).add(value)
 
     def summary(self) -> TraitSummary:
-        """Return the summary of the scores so far."""
+        """Return the summary of the scores counted so far."""
         means = {name: part.value() for name, part in self.parts.items()}
         return TraitSummary(
             n=self.n,
@@ -304,7 +314,7 @@ class TraitTally:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits in a result. Traits beyond the first `MAX_TRAITS` names are ignored."""
+        """Count the traits in a result. Traits after the first `MAX_TRAITS` names are ignored."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
@@ -325,7 +335,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the scores of a trait, or None if it is beyond the first `MAX_TRAITS`."""
+        """Return the scores of a trait, or None if it is not among the first `MAX_TRAITS`."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()
@@ -333,5 +343,5 @@ class TraitTally:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number. Booleans are numbers here."""
+    """Return whether a value is a finite number. Booleans count as numbers here."""
     return isinstance(value, int | float) and isfinite(value)

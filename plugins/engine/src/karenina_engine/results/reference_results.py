@@ -1,7 +1,7 @@
-"""Result files of the reference implementation, converted to results of this one.
+"""Converts result files of the reference implementation to results of this implementation.
 
 They are JSON documents (an export of a run with `results`, an archive of several runs with `runs`, a list of results,
-or an object that maps ids to results) or JSON lines. Fields that the results of this implementation do not have are
+or an object that maps ids to results) or JSON lines. Fields that do not exist in the results of this implementation are
 kept in `extensions["reference"]`.
 """
 
@@ -40,7 +40,7 @@ Rows = Sequence[tuple[str, Any]]
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document, each with its place, or None if it is not a result file."""
+    """Return the results in a JSON document, each with its location, or None if the document is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -57,7 +57,7 @@ def find_rows(document: Any) -> Rows | None:
 
 
 def is_row(value: Any) -> bool:
-    """Return whether a JSON value is a result, of the reference or of this implementation."""
+    """Return whether a JSON value is a result of either the reference implementation or this one."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     return isinstance(metadata, Mapping) and isinstance(metadata.get("question_id"), str)
 
@@ -68,17 +68,17 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Return a result of an archive with the name of its run, unless it has a name already or is not a result."""
+    """Return an archived result with the name of its run added, unless it already has a name or is not a result."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the place of each result of the reference, and the values of a `VerificationResult`.
+    """Yield the location of each result of the reference, and the values of a `VerificationResult`.
 
-    If results of the same item have the same replicate number, later ones get the next free number. Raises
-    `ValueError`, with the place, for a value that is not a result.
+    If several results of the same item have the same replicate number, later ones get the next free number. Raises
+    `ValueError`, including the location, for a value that is not a result.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -100,9 +100,9 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model of a role, keyed by the model as a JSON string.
+    """Return a unique name for each model with a given role, keyed by the model as a JSON string.
 
-    It is the provider's name, with additions where two names would be equal.
+    This is the provider's name for the model, with additions where two names would be equal.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
@@ -122,9 +122,9 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model as an object.
+    """Return the model of a result as an object.
 
-    Early files contain it as a string, such as `openai/gpt-4o`. Unknown parts are "unknown".
+    Early files contain the model as a string, such as `openai/gpt-4o`. Unknown parts are "unknown".
     """
     meta = row["metadata"]
     model = meta.get(role)
@@ -141,7 +141,8 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Return the values of a `VerificationResult` for a result of the reference.
 
-    Raises `TypeError` or `AttributeError` if a part has another type. `names` are those of `_name_models`, by role.
+    Raises `TypeError` or `AttributeError` if a part has the wrong type. `names` contains the names returned by
+    `_name_models`, by role.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
@@ -183,7 +184,7 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section that the results of this implementation have.
+    """Return those values of a section that also exist in the results of this implementation.
 
     Other values are added to `other` unless they are empty.
     """
@@ -200,7 +201,10 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a result of the reference: by its failure, else its error, its vetoes or its verdict."""
+    """Return the outcome of a reference result.
+
+    It is based on the failure or, failing that, on the error, the vetoes or the verdict.
+    """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")
     if isinstance(failure, Mapping) and failure.get("category") != "content":
@@ -227,7 +231,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def _of_stage(stage: str) -> Outcome:
-    """Return the outcome of a failed call, judging by the name of the stage that made it."""
+    """Return the outcome of a failed call, based on the name of the stage that made it."""
     name = stage.replace("_", "").lower()
     if name.startswith("generate"):
         return Outcome.MODEL_ERROR
@@ -235,7 +239,7 @@ def _of_stage(stage: str) -> Outcome:
 
 
 def _why(failure: Any) -> str:
-    """Return the category and the reason of a failure as text; empty if there is none."""
+    """Return the category and reason of a failure as text, or an empty string if there is no failure."""
     if not isinstance(failure, Mapping):
         return ""
     return ": ".join(str(failure[key]) for key in ("category", "reason") if failure.get(key))

@@ -1,6 +1,6 @@
-"""The result file of a run. An existing file with this name is never lost.
+"""The result file of a run. An existing file with the same name is never lost.
 
-The first line is a header, which names the run and its distributions. `karenina_engine.results.result_lines` describes
+The first line is a header that names the run and its distributions. `karenina_engine.results.result_lines` describes
 the other lines.
 """
 
@@ -48,11 +48,11 @@ _SORT_BATCH: Final = 128
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return the header line, which names the distributions of a run with their versions.
+    """Return the header line, which contains the distributions used by a run and their versions.
 
     `run` is the run's id (`digest_run`), or None if it has no journal. `rescored` marks results that were made from the
-    journal's replies but differ from the results in it. `free` means that all models of the run are free, so the cost
-    is known without the journal.
+    journal's replies but differ from the results in it. `free` means that all models in the run are free, so that the
+    cost is known without the journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
@@ -65,17 +65,17 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return a run's id, which is a digest of its number and its journal's id, and does not reveal the latter."""
+    """Return a run's id: a digest of its number and its journal's id that does not reveal the journal's id."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header or a line of the table, or the cut-off beginning of one."""
+    """Return whether a line in a result file is a header or table line, or the beginning of one that was cut off."""
     return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the facts about the run in a result file's header; empty if there is no header or it cannot be read."""
+    """Return the facts about the run in a result file's header, or an empty mapping if no header can be read."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
@@ -86,11 +86,11 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object, with or without default values; None if the model gave no answer.
+    """Return the answer in a result's JSON object, with or without default values, or None if the model gave no answer.
 
     The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
-    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. It contains `finish_reason` if the answer
-    was cut off or refused.
+    or, for an agent, `trace`: its messages in the form returned by `Message.to_dict`. It contains `finish_reason` if
+    the answer was cut off or refused.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
@@ -114,7 +114,7 @@ def default_output(benchmark: Path) -> Path:
 
 
 def default_journal(output: Path) -> Path:
-    """Return the default journal for a run: `<name>.journal`, in the folder of its result file."""
+    """Return the default journal for a run: `<name>.journal`, in the same folder as its result file."""
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
@@ -156,11 +156,11 @@ def prepare_output(
 ) -> Path | None:
     """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
 
-    An existing file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
-    newest results always have the given name and the same command can be repeated. If `ours` returns True for the
-    renamed file, the caller will write its whole content again, so the file is removed and None is returned. If `path`
-    is a link, the link is renamed; its target is never changed. A missing folder is created. Raises `ConfigError` if
-    the file cannot be written, and as `check_output` does.
+    An existing file with contents is renamed to the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ...,
+    so that the newest results always have the given name and the same command can be repeated. If `ours` returns True
+    for the renamed file, the caller will write all its contents again, so the file is removed and None is returned. If
+    `path` is a link, the link is renamed; its target is never changed. A missing folder is created. Raises
+    `ConfigError` if the file cannot be written, or for the same reasons as `check_output`.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -185,7 +185,7 @@ def prepare_output(
 
 
 def free_name(path: Path) -> Path:
-    """Return the first free name of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
+    """Return the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ... in the same folder as `path`."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
     while os.path.lexists(candidate := path.with_name(f"{stem}-{number}{suffix}")):
@@ -195,9 +195,9 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `prepare_output` created, and yield a function that writes lines to it.
+    """Open a file created by `prepare_output`, and yield a function that writes lines to the file.
 
-    Raises `ConfigError` if the file cannot be written; so does the function.
+    Both raise `ConfigError` if the file cannot be written.
     """
 
     def write_error(error: OSError) -> ConfigError:
@@ -205,7 +205,7 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
 
     def add(lines: Iterable[str]) -> None:
-        """Write lines to the file. Raises `ConfigError` if it cannot be written."""
+        """Write lines to the file. Raises `ConfigError` if the file cannot be written."""
         for line in lines:
             try:
                 file.write(line + "\n")
@@ -226,9 +226,9 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating a file or following a link.
+    """Open a new or empty file without truncating a file or following a link.
 
-    Raises `OSError` if this is not possible, for example because the file has content.
+    Raises `OSError` if this is not possible, for example because the file has contents.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
@@ -239,20 +239,20 @@ def _open_empty(path: Path) -> int:
 
 
 def _kind(mode: int) -> str:
-    """Return what a file is that is neither a regular file nor a folder, for a message."""
+    """Return a description, for use in a message, of a file that is neither a regular file nor a folder."""
     if stat.S_ISFIFO(mode):
         return "a named pipe (FIFO)"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 class ResultFile:
-    """A result file that is being written: each line when its item ends, and at the end all lines in matrix order.
+    """A result file being written: first one line at a time as items end, and finally all lines in matrix order.
 
     Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
-    iteration of the event loop are written together at its end. A process that is killed loses only the lines of one
-    iteration, and a journal still contains their results. Two numbers are held in memory for each line. Use it as a
-    context manager in an event loop. On exit, the remaining lines are written and the file is closed, without being
-    sorted.
+    iteration of the event loop are written together at the end of the iteration. A process that is killed loses only
+    the lines of one iteration, and a journal still contains their results. Two numbers are kept in memory for each
+    line. Use the object as a context manager in an event loop. On exit, the remaining lines are written and the file is
+    closed, without being sorted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -273,9 +273,9 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item with this index, as `LineWriter.lines` returns them: rows, then the result.
+        """Add the lines for the item with this index, as returned by `LineWriter.lines`: first rows, then the result.
 
-        Raises `OSError` as `write` does.
+        Raises `OSError` under the same conditions as `write`.
         """
         *rows, line = lines
         for row in rows:
@@ -286,7 +286,7 @@ class ResultFile:
     def write(self, index: int, line: str) -> None:
         """Add the line for the item with this index in the matrix.
 
-        Raises `OSError` if this line, or one before it, cannot be written.
+        Raises `OSError` if this line or an earlier one cannot be written.
         """
         if self._failure is not None:
             raise self._failure
@@ -298,7 +298,7 @@ class ResultFile:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write the collected lines. An `OSError` is stored, and the next `write` raises it."""
+        """Write the collected lines. An `OSError` is stored and then raised by the next `write`."""
         self._flushing = None
         try:
             self._file.flush()
@@ -306,9 +306,9 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines by their indexes. The file is replaced atomically, and left unchanged on failure.
+        """Sort the lines by their indexes. The file is replaced atomically, or left unchanged if sorting fails.
 
-        Raises `OSError` if it cannot be written, or was replaced or changed by another program.
+        Raises `OSError` if the file cannot be written, or was replaced or changed by another program.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
@@ -329,12 +329,12 @@ class ResultFile:
         replace_file(self._path, write)
 
     def _check_not_replaced(self) -> None:
-        """Raise `OSError` if the path now names another file, which must not be replaced."""
+        """Raise `OSError` if the path now refers to another file, which must not be replaced."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
             raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers, in the given order. Lines close to each other are read together."""
+        """Yield the lines with these numbers, in the given order. Lines that are close together are read at once."""
         starts = self._starts
         first, last = starts[min(numbers)], starts[max(numbers) + 1]
         if last - first > _BUFFER:
@@ -346,7 +346,7 @@ class ResultFile:
             yield piece[starts[line] - first : starts[line + 1] - first]
 
     def _piece(self, file: FileIO, first: int, last: int) -> bytes:
-        """Return the bytes between two positions. Raises `OSError` if the file has become shorter."""
+        """Return the bytes between two positions. Raises `OSError` if the file has been shortened."""
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:

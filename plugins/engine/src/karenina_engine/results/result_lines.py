@@ -1,19 +1,18 @@
-"""The lines of a result file, which state once what many results have in common.
+"""The lines of a result file, in which anything that many results have in common is stated only once.
 
 A file contains three kinds of lines, each a JSON object:
 
 - `{"run": ...}`, a header (`karenina_engine.results.result_file.header_line`).
-- `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object, with the fields and the names of
+- `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object with the fields and the names of
   stages that are the same in many results (`_SHARED`), or the text of a reason for which stages were skipped. `ID` is
-  the start of the row's SHA-256, so that files can be joined, and lines put in any order, without a row being taken for
-  another.
-- A result. Fields with their default value are left out (`dump_result`). If it begins with `"row"`, what the row with
-  that id contains is left out too. Its stages are in the order of that row: a number for a stage that ran in so many
-  seconds, the id of a reason (or null) for a skipped one, and otherwise an object with fields of its `StageRecord`. A
-  missing `parsing_id` is the `answering_id`.
+  the start of the row's SHA-256 digest, so that files can be joined, and lines put in any order, without confusing one
+  row with another.
+- A result. Fields with their default values are left out (`dump_result`). If the line begins with `"row"`, the contents
+  of the row with that id are left out too. The result's stages are in the order of that row: each is a number for a
+  stage that ran in that many seconds, the id of a reason (or null) for a skipped stage, or otherwise an object with the
+  stage's own `StageRecord` fields. A missing `parsing_id` is equal to the `answering_id`.
 
-A result that begins with `"metadata"` stands alone. Whether a line stands alone or not, it reads back as the same
-result.
+A result that begins with `"metadata"` stands alone. Either way, the line is read back as the same result.
 """
 
 from __future__ import annotations
@@ -54,21 +53,21 @@ class ResultFileError(KareninaError, ValueError):
 
 
 def dump_result(result: VerificationResult) -> str:
-    """Return a result as JSON text without the fields that have their default value, as the journal stores it.
+    """Return a result as JSON text without the fields that have default values, in the form stored in the journal.
 
-    Raises `ValueError` if it contains text that is not Unicode.
+    Raises `ValueError` if the result contains text that is not Unicode.
     """
     return result.model_dump_json(exclude_defaults=True)
 
 
 class LineWriter:
-    """The writer of a file's lines. It remembers the rows that the file contains."""
+    """Writes the lines of a file, remembering the rows that the file already contains."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result, given as `dump_result` returns it: new rows of the table, then the result."""
+        """Return the lines for a result returned by `dump_result`: new rows of the table, then the result."""
         rows: list[str] = []
         row: dict[str, Any] = {}
         try:
@@ -91,7 +90,7 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Return a stage's entry in a line, from the fields of its record that are not in the row."""
+        """Return a stage's entry in a line, made from the fields of its record that are not in the row."""
         status = record["status"]
         if status == "ran":
             del record["status"]
@@ -104,7 +103,7 @@ class LineWriter:
         return record
 
     def _id(self, row: Any, rows: list[str]) -> str | None:
-        """Return the id of a row, whose line is added to `rows` if it is new; None if the table is full."""
+        """Return the id of a row, adding its line to `rows` if the row is new, or None if the table is full."""
         text = to_json(row)
         id = self._ids.get(text)
         if id is None and len(self._ids) < _MOST_ROWS:
@@ -119,9 +118,9 @@ def _digest(text: bytes) -> str:
 
 
 class LineReader:
-    """The reader of a file's lines. It remembers the rows of the table.
+    """Reads the lines of a file, remembering the rows of the table.
 
-    `nameless` is True once a result was read whose row is missing.
+    `nameless` becomes True once a result has been read whose row is missing.
     """
 
     def __init__(self) -> None:
@@ -129,7 +128,7 @@ class LineReader:
         self.nameless = False
 
     def add_rows(self, line: bytes) -> None:
-        """Read the rows that a line defines, if it is a line of the table. Damaged rows are ignored."""
+        """Read the rows defined in a line, if it is a line of the table. Damaged rows are ignored."""
         if line.startswith(TABLE_LINE):
             try:
                 self.add_table(from_json(line)["table"])
@@ -137,7 +136,7 @@ class LineReader:
                 return
 
     def add_table(self, table: object) -> None:
-        """Add rows by id. A row that does not have its own id is ignored, since its names could be wrong."""
+        """Add rows by id. A row whose id does not match its contents is ignored, since its names could be wrong."""
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
                 known = row if isinstance(row, str) else _SharedFields.read(row)
@@ -146,8 +145,8 @@ class LineReader:
     def read(self, line: bytes | str, place: str) -> VerificationResult:
         """Return the result in a line.
 
-        If its row is missing, its models and stages have the name `UNKNOWN`. Raises `ResultFileError`, naming `place`,
-        if the line is not JSON or not a result of this version.
+        If the result's row is missing, its models and stages have the name `UNKNOWN`. Raises `ResultFileError`, naming
+        `place`, if the line is not JSON or not a result of this version.
         """
         text = line.encode() if isinstance(line, str) else line
         if not text.startswith(ROW_LINE):
@@ -164,7 +163,10 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Return the values of a line with those of its row. Values of a wrong type are left to the validation."""
+        """Return the values in a line combined with those in its row.
+
+        Values of the wrong type are left for validation.
+        """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))
         if not isinstance(row, _SharedFields):
@@ -183,7 +185,7 @@ class LineReader:
         return values
 
     def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Return the fields of a stage's record from those in the row, and from its entry in a line."""
+        """Return the fields of a stage's record, combining those in the row with the stage's entry in a line."""
         if isinstance(entry, float):  # first, because most stages ran
             return {**shared, "seconds": entry}
         if isinstance(entry, dict):
@@ -200,7 +202,7 @@ class LineReader:
 
 @dataclass(frozen=True, slots=True)
 class _SharedFields:
-    """A row with what is the same in many results: fields by section, and fields of the record of each stage.
+    """A row containing what is the same in many results: fields by section, and fields of each stage's record.
 
     Each record also has the status of a stage that ran.
     """
@@ -210,7 +212,7 @@ class _SharedFields:
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
-        """Return the row in a JSON value; None if it is none."""
+        """Return the row in a JSON value, or None if the value is not a row."""
         try:
             shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
             stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
@@ -220,7 +222,7 @@ class _SharedFields:
 
 
 def _chosen(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the fields with these names, as far as they exist."""
+    """Return those of the fields with these names that exist."""
     return {name: fields[name] for name in names if name in fields}
 
 
@@ -258,7 +260,7 @@ def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
 
 
 def _describe_invalid_json(problem: str) -> str:
-    """Return what is wrong with text that could not be parsed as JSON, as the end of a sentence."""
+    """Return the end of a sentence that states what is wrong with text that could not be parsed as JSON."""
     column = _CUT_OFF.search(problem)
     if column is not None:
         return f"is incomplete (it breaks off at column {column[1]})"

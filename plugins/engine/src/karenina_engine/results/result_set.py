@@ -1,4 +1,4 @@
-"""`VerificationResultSet`, the results of a run with their summary, and functions that read result files."""
+"""`VerificationResultSet`, a run's results with their summary, and functions that read result files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 class VerificationResultSet:
     """A list of results in memory, with their summary.
 
-    `save` and `load` use JSONL files, which contain one JSON object on each line.
+    `save` and `load` use JSONL files, which contain one JSON object per line.
     """
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
@@ -57,7 +57,7 @@ class VerificationResultSet:
         return format_repr([[title, *([Grid(groups, GROUP_TEXTS)] if groups else []), Facts([*summary_rows(totals)])]])
 
     def _repr_html_(self) -> str:
-        """Return the summary and a table of results as HTML, for notebooks."""
+        """Return the summary and a table of results as HTML for notebooks."""
         return set_html(self, self.totals())
 
     def __getitem__(self, index: int) -> VerificationResult:
@@ -75,34 +75,34 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, the pass rate with its interval and the bounds for unjudged items.
+        """Return the counts and, for each group, its pass rate with interval and the bounds for unjudged items.
 
         A group is an answering model and a judge. `pass_rate` is None if there are several groups.
         """
         return self.totals().summary()
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group by the ids of its answering model and judge."""
+        """Return the summary of each group, keyed by the ids of its answering model and judge."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
         """Return the reasons why items were not judged.
 
-        Equal reasons are counted together, and the most frequent comes first.
+        Equal reasons are counted together, and the most frequent reasons come first.
         """
         return self.totals().failures()
 
     def usage(self) -> Usage:
         """Return the calls and tokens of all results.
 
-        The tokens of an answer that several judges share are counted once.
+        The tokens of an answer shared by several judges are counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
         """Return a table of the results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-        `karenina_engine.results.table_columns` documents the columns. Raises `ConfigError` for another name.
+        `karenina_engine.results.table_columns` documents the columns. Raises `ConfigError` for any other name.
         """
         return result_table(self.results, name)
 
@@ -119,11 +119,10 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path, *, full: bool = False) -> None:
-        """Write all results to a JSONL file, which is replaced only when everything has been written.
+        """Write all results to a JSONL file, which is replaced only once everything has been written.
 
-        With `full`, each line contains all fields of its result; otherwise, the file has the form that
-        `karenina_engine.results.result_lines` describes. A link is followed. Raises `OSError` if the file cannot be
-        written.
+        With `full`, each line contains all fields of its result; otherwise, the file has the form described in
+        `karenina_engine.results.result_lines`. Links are followed. Raises `OSError` if the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +136,7 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the results in a file. Raises `ResultFileError`, naming the line, if a line cannot be read."""
+        """Return the results in a file. Raises `ResultFileError`, stating the line, if a line cannot be read."""
         return cls(read_results(path))
 
 
@@ -158,11 +157,11 @@ class StoredResults:
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results in a file, one at a time.
 
-    The file may have any size, because the user's own runs write it; the length of its lines is limited. A cut-off last
-    line, which a killed run leaves behind, is skipped with a warning. If the names of models and stages are missing,
-    because lines were taken out of their file, a warning says so. A JSON document with results, or a file of the
-    reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`, naming the
-    line, if the file or a line cannot be read.
+    The file may have any size, because it is written by the user's own runs; the length of its lines is limited. If the
+    last line was cut off, as a killed run may leave it, it is skipped with a warning. If the names of models and stages
+    are missing because lines were taken out of their file, a warning says so. A JSON document with results, or a file
+    of the reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`,
+    stating the line, if the file or a line cannot be read.
     """
     count, reader, nameless = 0, LineReader(), False
     rows = _read_rows(Path(path))
@@ -199,7 +198,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return how many results `read_results` yields if the file is valid, without parsing them."""
+    """Return how many results `read_results` yields if the file is valid, without parsing the results."""
     rows = _read_rows(path)
     if rows is not None:
         return len(rows)
@@ -215,13 +214,16 @@ def count_results(path: Path) -> int:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file contains results of the reference implementation, which has no journal."""
+    """Return whether a file contains results of the reference implementation, which does not have a journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document, or in lines that the reference wrote; None for other files."""
+    """Return the results in a JSON document or in lines written by the reference implementation.
+
+    Returns None for other files.
+    """
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
@@ -247,9 +249,9 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in these JSON values, which are converted if all are from the reference.
+    """Yield the results in these JSON values, converting them if they are all from the reference implementation.
 
-    Logs a warning if there are none. Raises `ResultFileError`, naming the place, if a value is not a result.
+    Logs a warning if there are no results. Raises `ResultFileError`, stating the location, if a value is not a result.
     """
     if not rows:
         logger.warning("%s contains no results", path)
@@ -274,7 +276,7 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 
 @cache
 def _note_missing_rows(path: Path, line: int) -> None:
-    """Log, once per process, that names of models and stages are missing from a line of a file."""
+    """Log, once per process, that a line in a file lacks the names of models and stages."""
     logger.warning(
         "%s, line %d does not contain the names of its models and stages, which are in the lines at the start of the "
         'file that the run wrote ({"table": ...}): its outcome, answer, fields and times are read, and the names are '
@@ -286,7 +288,7 @@ def _note_missing_rows(path: Path, line: int) -> None:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log, once per process, that the results in a file keep the verdicts of the reference implementation."""
+    """Log, once per process, that the results in a file keep the reference implementation's verdicts."""
     logger.warning(
         "%s was written by the reference implementation: its %d results keep their verdicts",
         path,
@@ -295,7 +297,7 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` if a file's first line shows that it is of another kind.
+    """Raise `ResultFileError` if a file's first line shows that it is another kind of file.
 
     The message states which command reads that kind of file.
     """

@@ -1,4 +1,4 @@
-"""Results as text, in the parts that commands print, and as HTML for notebooks."""
+"""Results as text, in the parts printed by commands, and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_FIELDS: Final = 50
 
 
 class Results(Protocol):
-    """Results that can be counted and iterated. They need not all be in memory."""
+    """Results that can be counted and iterated over. They need not all be in memory."""
 
     def __len__(self) -> int: ...
 
@@ -50,7 +50,7 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return a row for each field of a result: name, extracted value, truth, and whether it passed.
+    """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
     The last cell is None if the field was not compared.
     """
@@ -69,7 +69,7 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text. `none` is returned for null."""
+    """Return a JSON value as readable text, or `none` if the value is null."""
     if value is None:
         return none
     if isinstance(value, str):
@@ -78,7 +78,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return a line for each trait with its score, or with the reason why it has none; empty without a rubric."""
+    """Return a line for each trait with its score or the reason why it has none, or an empty list without a rubric."""
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -92,7 +92,7 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return a result's answering model, its judge if that is another model, and its replicate if above 1."""
+    """Return a result's answering model, its judge if it is a different model, and its replicate if greater than 1."""
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -101,9 +101,9 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Return the results for a table of `most` rows, and whether they are of several models or replicates.
+    """Return the results for a table of `most` rows, and whether they come from several models or replicates.
 
-    If there are more results than rows, only those that are not correct are selected.
+    If there are more results than rows, only results that are not correct are selected.
     """
     few = len(results) <= most
     selected: list[VerificationResult] = []
@@ -116,7 +116,7 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary of results, and a table of up to `MAX_ROWS` of them, as HTML."""
+    """Return the summary of results and a table of up to `MAX_ROWS` of them as HTML."""
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(
@@ -129,7 +129,7 @@ def set_html(results: Results, totals: Summarized) -> str:
 
 
 def _selection_text(shown: int, count: int) -> str:
-    """Return a sentence that says which results are in a table with fewer rows than there are results."""
+    """Return a sentence stating which results are shown in a table with fewer rows than there are results."""
     if not shown:
         return f"All {count:,} results are correct."
     which = f"the first {shown} of those" if shown == MAX_ROWS else f"the {shown} of {count:,} results"
@@ -137,7 +137,7 @@ def _selection_text(shown: int, count: int) -> str:
 
 
 def _head(several: bool) -> list[str]:
-    """Return the column headings of a table of results. `several` adds the column of models."""
+    """Return the column headings for a table of results. `several` adds a column for the models."""
     models = ["Models"] if several else []
     return ["Outcome", "Question", *models, "Answer", "Extracted", "Truth", "Why"]
 
@@ -159,13 +159,16 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return a result as HTML: question, answer, fields beside truths, traits, and the reason for the verdict."""
+    """Return a result as HTML.
+
+    It shows the question, answer, fields alongside their ground truth, traits, and reason for the verdict.
+    """
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 
 
 def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
-    """Yield the names and contents of the rows that `result_html` shows, with at most `_MAX_FIELDS` fields."""
+    """Yield the names and contents of the rows shown by `result_html`, including at most `_MAX_FIELDS` fields."""
     meta = result.metadata
     yield "Question", meta.question_text
     yield "Answer", result.template.raw_llm_response

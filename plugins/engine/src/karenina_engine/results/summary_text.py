@@ -31,7 +31,7 @@ class Summarized(Protocol):
         """Return the summary of all results."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the reasons why items were not judged, with equal reasons counted together."""
+        """Return the reasons why items were not judged, counting equal reasons together."""
 
     def usage(self) -> Usage:
         """Return the usage of all results."""
@@ -42,8 +42,8 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
     They state rates, unjudged items, bounds, traits, tokens and failures.
 
-    With several groups, their rates and bounds are in `group_table` instead. Without `all_failures`, only the most
-    frequent failures are included, and a line states where to find the others. Lines without content are left out.
+    With several groups, the rates and bounds are in `group_table` instead. Without `all_failures`, only the most
+    frequent failures are included, and a line states where to find the others. Lines without any content are left out.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -78,8 +78,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups; empty for a single
-    group.
+    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups.
+
+    Returns an empty list if there is only one group.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
@@ -95,7 +96,7 @@ def group_table(summary: Summary) -> list[list[str]]:
 
 
 def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: bool, granular: bool) -> list[str]:
-    """Return the row of a group. The four flags state which optional columns `group_table` has."""
+    """Return the row for a group. The four flags state which optional columns `group_table` has."""
     rate = group.pass_rate
     rough = "rough " if rate.is_rough else ""
     bounds = f"{rough}{percent(rate.low)}-{percent(rate.high)}" if rate.value is not None else "-"
@@ -123,10 +124,10 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why items were not judged, each with the number of items.
+    """Yield the reasons why items were not judged, each with the number of items affected.
 
-    Without `all_failures`, only the `MAX_FAILURES` most frequent are included, and a line states how many more there
-    are.
+    Without `all_failures`, only the `MAX_FAILURES` most frequent reasons are included, and a line states how many more
+    there are.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
@@ -145,7 +146,7 @@ def scores_only(summary: Counts) -> bool:
 
 
 def share_text(group: GroupSummary) -> str:
-    """Return the pass rate of a group as text, or the number of scored items if it has only scores."""
+    """Return a group's pass rate as text, or the number of scored items if it has only scores."""
     return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
@@ -179,7 +180,10 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return the rate if undecided items were wrong, as the end of a rate's text; empty if there are none."""
+    """Return the end of a rate's text, stating the rate if undecided items were wrong.
+
+    Returns an empty string if there are no undecided items.
+    """
     if not rate.undecided:
         return ""
     which = f"{rate.undecided:,} undecided are" if rate.undecided > 1 else "1 undecided is"
@@ -187,10 +191,10 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0 to 1) as a percentage with one decimal; "-" for None."""
+    """Return a share (0 to 1) as a percentage with one decimal place, or "-" if `share` is None."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def unjudged_text(summary: Counts) -> str:
-    """Return the number of unjudged items as the end of a line; empty if all items are judged."""
+    """Return the number of unjudged items as the end of a line, or an empty string if all items are judged."""
     return f", {summary.not_judged} not judged" if summary.not_judged else ""

@@ -1,7 +1,7 @@
-"""The columns of result tables: their names, types, meanings, and how a value is read.
+"""The columns of result tables: their names, their types, their meanings, and how their values are read.
 
-A column of type `json` contains JSON text, because its values may have any type. In it, `null` means that null was
-extracted, and an empty cell means that there is no value.
+A column of type `json` contains JSON text, because its values may have any type. In such a column, `null` means that
+null was extracted, and an empty cell means that there is no value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[S]):
-    """A column of a table: its name, the type of its values, and their meaning with units.
+    """A column of a table: its name, the type of its values, and what they mean, with units.
 
-    `value` returns the value for a row.
+    `value` returns the column's value for a row.
     """
 
     name: str
@@ -46,7 +46,7 @@ class FieldRow(NamedTuple):
 
 
 class TraitRow(NamedTuple):
-    """A trait of a result, and its score."""
+    """A trait of a result, together with its score."""
 
     result: VerificationResult
     rubric: VerificationResultRubric
@@ -55,7 +55,7 @@ class TraitRow(NamedTuple):
 
 
 class ExcerptRow(NamedTuple):
-    """An excerpt in a result, which supports a field or a trait. `number` counts from 1 for each of them."""
+    """An excerpt in a result that supports a field or trait. `number` counts from 1 for each field or trait."""
 
     result: VerificationResult
     of: Literal["field", "trait"]
@@ -83,9 +83,9 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the first columns of every result table, which identify the result that a row belongs to.
+    """Return the first columns of every result table, which identify the result to which a row belongs.
 
-    `result` returns the result of a row.
+    `result` returns the result for a row.
     """
     return (
         Column(
@@ -114,28 +114,28 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
 
 
 def _number(value: object) -> float | None:
-    """Return a number as a float; None for any other value. True is 1."""
+    """Return a number as a float, or None for any other value. True is 1."""
     return float(value) if isinstance(value, int | float) else None
 
 
 def _text(value: object) -> str | None:
-    """Return a value as a string; None for None."""
+    """Return a value as a string, or None if the value is None."""
     return None if value is None else str(value)
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return a table's entry as a JSON string, or None if there is no such entry or no table."""
+    """Return an entry in a table as a JSON string, or None if there is no such entry or no table."""
     return as_json(values[name]) if values is not None and name in values else None
 
 
 def _total(result: VerificationResult) -> Mapping[str, Any]:
-    """Return the total usage in a result; empty if it has none."""
+    """Return the total usage in a result, or an empty mapping if there is none."""
     total: Mapping[str, Any] = (result.template.usage_metadata or {}).get("total", {})
     return total
 
 
 def _reasoning(result: VerificationResult) -> Mapping[str, str]:
-    """Return the judge's reasons by field; empty without deep judgment."""
+    """Return the judge's reasons by field, or an empty mapping without deep judgment."""
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 

@@ -28,7 +28,7 @@ class LibraryMissing(KareninaError, ImportError):
 class Table:
     """A table: its name, its columns, and its rows, which are read again on each iteration.
 
-    A row maps the columns' names, in order, to cells. A cell without a value is None.
+    A row maps the names of the columns, in order, to cells. A cell without a value is None.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Table:
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
-        """Return a list of the cells of each column, keyed by column name."""
+        """Return a list of the cells in each column, keyed by column name."""
         rows = list(self.rows())
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, times in UTC.
+        """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, and times in UTC.
 
         Columns of type `texts` contain lists, and columns of type `json` contain JSON text. Raises `LibraryMissing` if
         pandas is not installed.
@@ -112,7 +112,7 @@ class Table:
 def result_table(results: Iterable[VerificationResult], name: str = "results") -> Table:
     """Return a table of results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-    `results` is iterated again whenever the table's rows are. Raises `ConfigError` for another name.
+    `results` is iterated over again whenever the table's rows are. Raises `ConfigError` for any other name.
     """
     table = _TABLES.get(name)
     if table is None:
@@ -137,7 +137,7 @@ def _library_missing(library: str) -> LibraryMissing:
 
 
 def _fields(result: VerificationResult) -> Iterator[FieldRow]:
-    """Yield a row for each field that has a truth, an extracted value or a result."""
+    """Yield a row for each field that has a ground truth, an extracted value or a result."""
     template = result.template
     parts = (template.parsed_gt_response, template.parsed_llm_response, template.field_results)
     return (FieldRow(result, name) for name in dict.fromkeys(name for part in parts for name in part or ()))
@@ -154,7 +154,7 @@ def _traits(result: VerificationResult) -> Iterator[TraitRow]:
 
 
 def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
-    """Yield a row for each excerpt, those of fields first."""
+    """Yield a row for each excerpt, starting with the excerpts for fields."""
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
     for name, excerpts in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
         yield from (ExcerptRow(result, "field", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))

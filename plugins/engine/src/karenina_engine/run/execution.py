@@ -59,9 +59,9 @@ async def execute_session(
 
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
     sorted in matrix order. The first line is a header that names the run's distributions, and with `full_results` every
-    result stands alone (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote
-    it is resumed; it is then replaced, and its results are written again. `computed` is the value that
-    `precompute_results` yielded, if the caller has already entered that context. Raises `ConfigError` if the file
+    result stands alone (`karenina_engine.results.result_file`). An existing file is renamed, unless this run resumes
+    the run that wrote it; in that case the file is replaced and its results are written again. `computed` is the value
+    yielded by `precompute_results`, if the caller has already entered that context. Raises `ConfigError` if the file
     cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
@@ -94,11 +94,11 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Return all results of a run in matrix order. The arguments are as for `execute_session`."""
+    """Return all results of a run in matrix order. The arguments are the same as for `execute_session`."""
     results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
-        """Collect a result with its index, and pass it to `on_result`, if that is set."""
+        """Collect a result with its index, and pass the result to `on_result`, if set."""
         results.append((index, result))
         if on_result is not None:
             on_result(result)
@@ -109,7 +109,7 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header line of a run's result file.
+    """Return the header line for a run's result file.
 
     The run must have begun, so that its journal contains it.
     """
@@ -137,10 +137,11 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine in an event loop of its own, and return its result.
+    """Run a coroutine in a separate event loop, and return its result.
 
     This behaves like `asyncio.run`, including on Ctrl-C. If an event loop is already running (as in a notebook), the
-    coroutine runs in a new thread, with a copy of this one's context. Raises what the coroutine raises.
+    coroutine runs in a new thread with a copy of this thread's context. Any exception raised by the coroutine is raised
+    here.
     """
     if not _has_running_loop():
         with (
@@ -154,7 +155,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     failure: list[BaseException] = []
 
     def target() -> None:
-        """Run the coroutine in this thread, and record its result or the exception that it raised."""
+        """Run the coroutine in this thread, and record its result or the exception it raised."""
         try:
             outcome.append(context.run(lambda: run_blocking(work)))
         except BaseException as error:
@@ -169,9 +170,9 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the event loop factory: uvloop's if it is installed (the extra `fast`); None for asyncio's own.
+    """Return the event loop factory: uvloop's if it is installed (the extra `fast`), or None for asyncio's own.
 
-    uvloop saves a tenth of a run's computing time, but its clock has a resolution of milliseconds.
+    uvloop saves a tenth of a run's computing time, but its clock has only millisecond resolution.
     """
     try:
         import uvloop
@@ -191,7 +192,8 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Raise `RunError` instead of an exception that would end the program, unless a signal or the user caused it.
+    """Raise `RunError` in place of an exception that would end the program, unless it was caused by a signal or
+    the user.
 
     A plugin's task may raise such an exception, for example by calling `sys.exit`.
     """
@@ -209,11 +211,11 @@ def _program_kept_running() -> Iterator[None]:
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector after `THRESHOLD` new objects instead of Python's default, inside the `with` block.
+    """Inside the `with` block, run the garbage collector after `THRESHOLD` new objects instead of Python's default.
 
-    A run keeps the objects of all items in progress, with hardly any cycles, and the collector would scan them
-    repeatedly, which takes a sixth of the run's computing time. Blocks may overlap, in any threads: when the last one
-    ends, the thresholds from before the first are restored. A collector that is off, or already runs less often, is not
+    A run keeps the objects of all items in progress, with hardly any cycles. The collector would scan them repeatedly,
+    which takes a sixth of the run's computing time. Blocks may overlap, in any threads: when the last block ends, the
+    thresholds in effect before the first are restored. A collector that is off, or already runs less often, is not
     changed.
     """
     global _running, _saved_thresholds

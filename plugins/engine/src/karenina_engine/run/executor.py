@@ -1,6 +1,7 @@
-"""Executors, which decide where and how a run's items are run. `AsyncioExecutor` is built in; plugins add others.
+"""Executors, which determine where and how a run's items are run. `AsyncioExecutor` is built in; plugins can
+add others.
 
-`LocalExecution` runs the items in this process: workers take the answers one at a time, and let the judges evaluate
+`LocalExecution` runs the items in this process: workers take the answers one at a time and let the judges evaluate
 them. The number of workers follows the number of calls that may be in flight.
 """
 
@@ -39,15 +40,16 @@ _LAST_STEPS: Final = 0.05
 class Executor(ABC):
     """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
-    The matrix (`session.matrix`), the journal, the output and the observers are in the process that started the run. An
-    executor iterates over the answers that remain (`session.remaining_tasks`), calls `session.pending_judges` for the
-    items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes
-    each result to `session.store_result` before it yields it. Each item of the matrix has exactly one result in the
-    end, also after a failure (`session.runner.make_failed_result`). In this process, `LocalExecution` does all of this.
+    The matrix (`session.matrix`), the journal, the output and the observers belong to the process that started the run.
+    An executor iterates over the remaining answers (`session.remaining_tasks`), calls `session.pending_judges` to find
+    the items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and
+    passes each result to `session.store_result` before yielding it. At the end, each item in the matrix must have
+    exactly one result, even after a failure (`session.runner.make_failed_result`). In this process, `LocalExecution`
+    does all of this.
 
-    `settings` is the model of the settings that the executor owns, each marked `changes_results: False`, since where
-    items run changes no result. `keeps_budgets` declares that the executor makes no call that `session.budget` does not
-    cover; if it is False, runs with a budget are refused. One instance serves all runs of a process.
+    `settings` is the model for the settings that the executor owns, each marked `changes_results: False`, since results
+    do not depend on where items run. `keeps_budgets` declares that the executor makes no calls that `session.budget`
+    does not cover; if it is False, runs with a budget are refused. One instance serves all runs of a process.
     """
 
     name: ClassVar[str]
@@ -56,15 +58,18 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be executed. Called before the first call. Accepts all by default."""
+        """Raise `ConfigError` if the run cannot be executed.
+
+        Called before the first call. By default, accepts all runs.
+        """
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix, in the order in which items end.
 
-        Implementations register a listener with `session.add_stop_listener`. It is called in the event loop when the
-        run is stopped, and the generator must then end soon. If the generator is closed early, it must end everything
-        that it started.
+        Implementations register a listener with `session.add_stop_listener`. The listener is called in the event loop
+        when the run is stopped, and the generator must then end soon. If the generator is closed early, it must end
+        everything it started.
         """
 
 
@@ -72,7 +77,8 @@ class WorkerPool(ABC, Generic[W, R]):
     """A pool that processes `tasks` with as many workers as `target_size` currently returns.
 
     Each worker handles one task at a time, so the event loop never has an asyncio task for every item. `wakeup` is set
-    by workers, and must be set by whoever changes the target size. If `work` raises an exception, all workers stop.
+    by workers, and must also be set by any code that changes the target size. If `work` raises an exception, all
+    workers stop.
     """
 
     def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
@@ -88,17 +94,17 @@ class WorkerPool(ABC, Generic[W, R]):
 
     @abstractmethod
     async def work(self, tasks: Iterator[W]) -> None:
-        """Process tasks one at a time, and `put` their results. Must end when `tasks` ends."""
+        """Process tasks one at a time, and `put` their results. Must end when `tasks` is exhausted."""
 
     @abstractmethod
     def target_size(self) -> int:
-        """Return how many workers there should be now."""
+        """Return how many workers there should currently be."""
 
     async def results(self) -> AsyncGenerator[R]:
         """Start the workers, and yield their results as they arrive.
 
-        Raises the first error that `work` raised, after ending all workers. Raises `RunError` if something else
-        cancelled a worker.
+        Raises the first error raised by `work`, after ending all workers. Raises `RunError` if a worker is cancelled
+        from elsewhere.
         """
         try:
             while True:
@@ -123,7 +129,7 @@ class WorkerPool(ABC, Generic[W, R]):
                 await asyncio.wait(self._workers)
 
     async def put(self, result: R) -> None:
-        """Pass a result to the consumer of `results`. Waits while too many results have not been consumed."""
+        """Pass a result to the consumer of `results`, waiting while too many results have not yet been consumed."""
         if len(self._ready) >= _MAX_WAITING:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -132,7 +138,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._wakeup.set()
 
     def _wake_next(self) -> None:
-        """Let the first worker that waits with its result continue."""
+        """Let the first worker waiting to pass on a result continue."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -140,7 +146,7 @@ class WorkerPool(ABC, Generic[W, R]):
                 return
 
     def close(self) -> None:
-        """Start no further tasks. Those in progress continue."""
+        """Stop starting tasks. Tasks in progress continue."""
         self._closed = True
 
     def cancel(self) -> None:
@@ -150,7 +156,7 @@ class WorkerPool(ABC, Generic[W, R]):
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks of one worker, until there are no more tasks or there are too many workers."""
+        """Yield the tasks for one worker, until there are no more tasks or there are too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -159,7 +165,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
-        """Remove a worker that has ended. If it failed, store the first error and cancel all other workers."""
+        """Remove a worker that has ended. If it failed, store the first error and cancel all the other workers."""
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
@@ -171,14 +177,14 @@ class WorkerPool(ABC, Generic[W, R]):
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups. Any other error is returned unchanged."""
+    """Return the first error in nested exception groups, or the error itself if it is not a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
-    """The execution of a run by workers in this process and event loop."""
+    """Executes a run using workers in this process and event loop."""
 
     def __init__(self, session: RunSession) -> None:
         super().__init__(session.remaining_tasks(), session.limits.changed)
@@ -215,7 +221,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         return min(could + max(2, could // 2), MAX_ANSWERS)
 
     def stop(self, grace: float) -> None:
-        """Stop the workers, after giving calls in flight `grace` seconds to end. With 0, stop them at once."""
+        """Stop the workers after giving calls in flight `grace` seconds to end, or immediately if `grace` is 0."""
         self.close()
         if not grace:
             self.cancel()
@@ -223,7 +229,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._cancel_at(asyncio.get_running_loop().time() + grace)
 
     def _cancel_at(self, end: float) -> None:
-        """Cancel the workers at the time `end` of the event loop's clock, or once no call is in flight any more."""
+        """Cancel the workers at the time `end` on the event loop's clock, or as soon as no calls are in flight."""
         loop = asyncio.get_running_loop()
         over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
         loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))
@@ -237,7 +243,7 @@ class AsyncioExecutor(Executor):
     keeps_budgets = True
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of the items, which run in this process."""
+        """Yield the results of the items, running them in this process."""
 
         execution = LocalExecution(session)
         session.add_stop_listener(execution.stop)
@@ -247,8 +253,8 @@ class AsyncioExecutor(Executor):
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
     """Return JSON-compatible data from which another process can build the question.
 
-    A template class becomes source code. Raises `ValueError` if the source of a class is not available or does not
-    build the template on its own, or if a trait has a function that can run only in this process.
+    A template class is converted to source code. Raises `ValueError` if the source of a class is not available or does
+    not build the template on its own, or if a trait has a function that can run only in this process.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

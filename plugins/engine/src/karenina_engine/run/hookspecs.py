@@ -36,7 +36,7 @@ def karenina_executors() -> Sequence[Executor]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_panel(config: VerificationConfig) -> Panel | None:
-    """Return the panel of judges that evaluates the answers of a run under `config`; None for no panel.
+    """Return the panel of judges that evaluates the answers of a run under `config`, or None for no panel.
 
     Called several times for a run, in each of its processes. Raise a `KareninaError` to refuse the run.
     """
@@ -44,12 +44,12 @@ def karenina_panel(config: VerificationConfig) -> Panel | None:
 
 @hookspec
 def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-    """Return observers for one run under `config`: objects whose hooks (see below) are called for this run only.
+    """Return observers for a run under `config`: objects whose hooks (see below) are called for this run only.
 
-    Called when the run is prepared. Return an empty list if the configuration asks for no observer; the run then has no
-    overhead. Raise a `KareninaError` to refuse the run. Observers are called in the event loop, so they must not block.
-    They are called in the task that does the work, so a context variable set when something starts is visible in all
-    its work.
+    Called when the run is prepared. Return an empty list if the configuration does not ask for observers; the run then
+    has no overhead. Raise a `KareninaError` to refuse the run. Observers are called in the event loop, so they must not
+    block. They are called in the task that does the work, so a context variable set when something starts is visible in
+    all of its work.
     """
 
 
@@ -65,12 +65,12 @@ def karenina_run_finished(event: RunFinished) -> None:
 
 @hookspec
 def karenina_answer_started(event: AnswerStarted) -> None:
-    """Called before a model generates an answer, which all judges then evaluate."""
+    """Called before a model generates an answer, which is then evaluated by all judges."""
 
 
 @hookspec
 def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Called when all judges have evaluated the answer, or when that was interrupted."""
+    """Called when all judges have evaluated the answer, or when the evaluation was interrupted."""
 
 
 @hookspec
@@ -80,33 +80,39 @@ def karenina_item_started(event: ItemStarted) -> None:
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has its result, even if that comes from the journal and the item was not started."""
+    """Called when an item has received its result.
+
+    The result may also come from the journal, in which case the item was not started.
+    """
 
 
 @hookspec
 def karenina_stage_started(event: StageStarted) -> None:
-    """Called before a stage executes. Not called for stages that are skipped."""
+    """Called before a stage executes. Not called for skipped stages."""
 
 
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Called after a stage has executed or failed, with its record. Not called for stages that are skipped."""
+    """Called after a stage has executed or failed, with its record. Not called for skipped stages."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_started(event: CallStarted) -> None:
-    """Called before a model is called: once for all attempts. Not called for replies from the journal."""
+    """Called before a model is called, once for all attempts. Not called for replies from the journal."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Called when a call ends. `made` contains its reply or error and its usage; a cancelled call has neither."""
+    """Called when a call ends.
+
+    `made` contains the call's reply or error and its usage; a cancelled call has neither.
+    """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the settings of the executors that plugins offer as configuration names."""
+    """Register the settings of the executors offered by plugins as configuration names."""
     for offer in plugins.offers(karenina_executors):
         if offer.value.settings is not None:
             plugins.settings.setdefault(offer.value.settings, offer.distribution)

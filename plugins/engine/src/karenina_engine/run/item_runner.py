@@ -1,4 +1,4 @@
-"""The runner of items in one process: it generates answers and lets each judge evaluate them."""
+"""Runs items in one process: generates answers and lets each judge evaluate them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """A runner that generates answers and lets judges evaluate them, any number concurrently, in one event loop.
+    """Generates answers and lets judges evaluate them, any number concurrently, in a single event loop.
 
     A run has one runner; an executor that works in other processes creates one in each process. A `panel` takes the
-    place of the judges. Call `aclose` at the end.
+    place of the judges. Call `aclose` when finished.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
@@ -52,7 +52,7 @@ class ItemRunner:
         return self._port_factory.identities((*core.answering_models, *core.parsing_models))
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate one answer, let these of its judges evaluate it, and yield each judge's index and result.
+        """Generate an answer, let the judges with these indexes evaluate it, and yield each judge's index and result.
 
         An item that the run's budget does not cover has no result; this is not an error.
         """
@@ -95,7 +95,7 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return a judge's index and result, or None if the budget does not cover it.
+        """Return a judge's index and result, or None if the budget does not cover the item.
 
         Other judges may cost less, so they continue.
         """
@@ -109,7 +109,7 @@ class ItemRunner:
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item of a judge, or of the panel in its place, and return an awaitable of the result."""
+        """Start the item for a judge, or for the panel in place of the judge, and return an awaitable of the result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -131,7 +131,7 @@ class ItemRunner:
         await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask) -> Item:
-        """Return the item of an answer, without a judge."""
+        """Return the item for an answer, without a judge."""
         config = self._parts.config
         return Item(
             question=task.question,

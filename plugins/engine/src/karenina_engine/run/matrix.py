@@ -1,11 +1,12 @@
-"""The matrix of a run. Each question, answering model and replicate is an answer, and each judge of it an item.
+"""The matrix of a run: each combination of question, answering model and replicate is an answer, and each judge
+of it an item.
 
-Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for them
-start with the same text (instructions, the template's schema, the question), and providers cache the start of a prompt
-for some minutes, so calls with the same start should be close together. Calls are also sent in this order, whatever the
-speed of the answering models, because waiting calls of earlier items go first
-(`karenina_engine.calls.concurrency_limits`). Items that have started also finish before others start, so the first
-results come early.
+Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for
+answers to the same question start with the same text (instructions, the template's schema, the question). Because
+providers cache the start of a prompt for some minutes, calls with the same start should be made close together. Calls
+are also sent in this order regardless of the speed of the answering models, because waiting calls of earlier items go
+first (`karenina_engine.calls.concurrency_limits`). Items that have started also finish before others start, so the
+first results come early.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 class AnswerTask:
     """An answer to generate, and its judges (a single None if the run has no judge).
 
-    `pipeline` contains the plan of the question. `order` is the index of the answer among all answers of the run, in
-    the order of the benchmark and the configuration.
+    `pipeline` contains the question's plan. `order` is the index of the answer among all answers of the run, in the
+    order of the benchmark and the configuration.
     """
 
     question: Question
@@ -47,7 +48,7 @@ class AnswerTask:
         return self.order * len(self.judges) + judge
 
     def item(self, judge: int) -> ItemId:
-        """Return the key of a judge's item, as in its result."""
+        """Return the key of a judge's item, as it appears in the item's result."""
         model = self.judges[judge]
         return ItemId.of(self.question.id, self.answering_model.id, model.id if model else None, self.replicate)
 
@@ -56,7 +57,7 @@ class IndexedResult(NamedTuple):
     """A result, and the index of its item in the matrix (`place`, from 0).
 
     `text` is the result's text in the journal (`dump_result`), or None if there is no journal. A result file is written
-    from it, so that the result is serialized only once.
+    from this text, so that the result is serialized only once.
     """
 
     place: int
@@ -65,16 +66,16 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel if there is one, else the configured judges.
+    """Return the judges of each answer: the panel if there is one, or otherwise the configured judges.
 
-    Without either, return a single None.
+    If there is neither, returns a single None.
     """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, computed on iteration. `pipelines` are those of the questions.
+    """All items of a run, computed on iteration. `pipelines` are the pipelines of the questions.
 
     A `panel` takes the place of the judges.
     """
@@ -94,7 +95,7 @@ class Matrix:
 
     @property
     def per_question(self) -> int:
-        """The number of items of each question."""
+        """The number of items for each question."""
         core = self.config.core
         return len(core.answering_models) * core.replicate_count * len(self.judges)
 
@@ -112,7 +113,7 @@ class Matrix:
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must be in ascending order. Other questions are not read."""
+        """Yield the answers with these orders, which must be ascending. Other questions are not read."""
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:

@@ -1,9 +1,10 @@
-"""Panels: several judges of one answer, whose results are combined into one.
+"""Panels: several judges of the same answer, whose results are combined into a single result.
 
 In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To
-produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
-ordinary calls of these judges: limited, paid for, stored in the journal, and reused when the run is resumed, replayed
-or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
+produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. These are
+ordinary calls of the judges: they are limited, paid for, stored in the journal, and reused when the run is resumed,
+replayed or rescored. The judges' results are only parts of the panel's result, so that no answer is counted twice in a
+denominator.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 
 @dataclass(frozen=True, slots=True)
 class PanelAnswer:
-    """An answer that a panel evaluates.
+    """An answer to be evaluated by a panel.
 
-    `ask` lets one judge evaluate the answer and returns the result that this judge alone would give. The first
+    `ask` lets a judge evaluate the answer, and returns the result that this judge would give alone. The first
     `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` determines
-    which code of the question may run.
+    which of the question's code may run.
     """
 
     question: Question
@@ -46,10 +47,11 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
+        """Return `base` as the result of the panel `model`, including the calls, stages and time of all results
+        in `asked`.
 
-        `base` is a result in `asked`, a changed copy of one, or what `not_judged` returns. `asked` must not be empty.
-        Calls, stages and time of the answer, which the results share, count once.
+        `base` is a result in `asked`, a changed copy of one, or a result returned by `not_judged`. `asked` must not be
+        empty. The answer's calls, stages and time, which the results share, are counted once.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
         ids = "\x1f".join(result.metadata.result_id for result in asked)
@@ -75,23 +77,23 @@ class PanelAnswer:
 
 
 class Panel(Protocol):
-    """A panel of judges. Its results contain the id and names of `model`. It evaluates many answers concurrently."""
+    """A panel of judges, which evaluates many answers concurrently. Its results contain the id and names of `model`."""
 
     @property
     def model(self) -> PanelModel:
         """The model that represents the panel in place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the result of the panel on an answer, built by `answer.result_of`.
+        """Return the panel's result for an answer, built by `answer.result_of`.
 
         Implementations may let exceptions from `answer.ask` propagate.
         """
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` without verdict, scores and vetoes, because the panel could not judge the answer.
+    """Return a copy of `base` without verdict, scores or vetoes, because the panel could not judge the answer.
 
-    `why` becomes the error of the item.
+    `why` becomes the item's error.
     """
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
@@ -112,7 +114,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the sums over the judges, or None if no result has a usage."""
+    """Return the usage of the answer and the totals over the judges, or None if no result has any usage."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

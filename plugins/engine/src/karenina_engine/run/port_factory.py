@@ -1,4 +1,4 @@
-"""The parts of a run that all code executing its items shares, and the ports that are opened for it.
+"""The parts of a run shared by all code that executes its items, and the ports opened for the run.
 
 A port is opened once for each model, called with limits and retries, and closed at the end of the run.
 """
@@ -65,7 +65,7 @@ logger = logging.getLogger("karenina")
 
 
 def _default_limits() -> ConcurrencyLimits:
-    """Return limits with the default bounds for every server, without a limit for all together."""
+    """Return limits with the default bounds for every server, and no limit for all servers together."""
     return ConcurrencyLimits(lambda _model: Bounds())
 
 
@@ -74,9 +74,9 @@ class RunParts:
     """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
 
     A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline`, no
-    model may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
-    them; both may be None. `observers` receive the events, and `files` stores what stages and adapters keep with an
-    item.
+    models may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
+    them; both may be None. `observers` receive the events, and `files` stores the files that stages and adapters keep
+    with an item.
     """
 
     plugins: Plugins
@@ -93,13 +93,13 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits on calls in flight under a configuration, within the limits that adapters declare.
+    """Return the limits on calls in flight set by a configuration, within the limits declared by adapters.
 
     `patience` is the number of seconds after which a server that refuses all calls is no longer expected to reply.
     """
 
     def bounds(model: ModelConfig) -> Bounds:
-        """Return the bounds for a model, with the number that its adapter declares. `ModelLabel` has no adapter."""
+        """Return the bounds for a model, using the number declared by its adapter. A `ModelLabel` has no adapter."""
         declared = (
             find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
         )
@@ -110,7 +110,7 @@ def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> 
 
 @dataclass(slots=True)
 class PortFactory:
-    """A factory that opens, calls and closes the ports of a run: the `PortProvider` of the pipeline."""
+    """Opens, calls and closes the ports of a run, as the `PortProvider` of the pipeline."""
 
     parts: RunParts
     calls: CallRunner = field(init=False)
@@ -140,13 +140,13 @@ class PortFactory:
         return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the specification of the model's adapter. Raises `PluginError` if there is no such adapter."""
+        """Return the specification of the model's adapter. Raises `PluginError` if the adapter does not exist."""
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Return a coroutine that returns a model's reply to a request.
 
-        Raises `PortError` if the adapter has no such port. Awaiting the coroutine may raise `PortError`.
+        Raises `PortError` if the adapter has no such port. Awaiting the coroutine may also raise `PortError`.
         """
         opened = self._open(request.port, request.model)
         if request.options is not None:
@@ -157,7 +157,7 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        It does if the model has MCP servers or is a deep agent, or if its adapter requires an agent for it.
+        This is the case if the model has MCP servers or is a deep agent, or if its adapter requires an agent for it.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -175,20 +175,20 @@ class PortFactory:
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
+        """Return the instructions that plugins add to the prompt of `task` for models using `interface`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a service's reply to `query`: a stored reply, or the result of `ask`.
+        """Return a service's reply to `query`: either a stored reply or the result of `ask`.
 
         Raises `PortError` if the service fails in every attempt.
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within `request_timeout`, and return the reply with lone surrogates replaced."""
+            """Query the service once, within `request_timeout`, and return its reply without lone surrogates."""
             return LLMReply(
                 replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
             )
@@ -200,15 +200,15 @@ class PortFactory:
         return reply.text
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Record that an item uses agents in the workspace."""
+        """Record that an item is using agents in the workspace."""
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Record that the item has left the workspace. After the last item, close the workspace's tools."""
+        """Record that an item has left the workspace, and close the workspace's tools after the last item."""
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. If one fails to close, a warning is logged and the others are closed."""
+        """Close all tools and ports. If one fails to close, log a warning and close the others."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
@@ -219,7 +219,7 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that decides these models' replies, by port and model id."""
+        """Return digests of everything except the prompt that determines replies, by port and model id."""
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:
@@ -230,13 +230,14 @@ class PortFactory:
         return by_model
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
-        """Return the model's adapter. Raises `PluginError` if there is no such adapter."""
+        """Return the model's adapter. Raises `PluginError` if the adapter does not exist."""
         if model.interface not in self._adapters:
             self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
-        """Return the model's port, opened on first use. In a run without calls, it is None inside the `OpenedPort`.
+        """Return the model's port, opening it on first use. In a run without calls, the port inside the
+        `OpenedPort` is None.
 
         Raises `PortError` if the model's adapter has no port of this kind.
         """
@@ -249,7 +250,7 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the adapter's port. For a judge at temperature 0, also return a function that opens it without one.
+        """Return the adapter's port and, for a judge at temperature 0, a function that opens it without a temperature.
 
         Raises `PortError` if the adapter has no port of this kind.
         """
@@ -273,7 +274,7 @@ class PortFactory:
         return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's timeouts and size limit, where it sets none of its own."""
+        """Return the model with the run's timeouts and size limit wherever the model does not set its own."""
         core = self.parts.config.core
         of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
@@ -296,7 +297,10 @@ class PortFactory:
         return start
 
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
-        """Return the endpoint of a model's port. A judge's endpoint has temperature 0 if the user set none."""
+        """Return the endpoint of a model's port.
+
+        A judge's endpoint has temperature 0 if the user has not set a temperature.
+        """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):
             by_item = offered.spec.by_item or offered.spec.recorded

@@ -1,8 +1,8 @@
-"""Results whose replies are all in the journal, computed on several cores before the run makes any call.
+"""Results whose replies are all in the journal, computed on several cores before the run makes any calls.
 
-If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
-processes take parts of the matrix and run the items as usual, with a journal that they only read. The run stores and
-reports their results as its own. An answer for which any reply is missing is left to the run.
+If a run is resumed, or its ground truth or settings have changed, most replies are already stored, and only computation
+remains. Forked processes take parts of the matrix and run the items as usual, with a journal that they only read. The
+run stores and reports their results as its own. Answers for which any reply is missing are left to the run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ReplyMissing(ItemInterrupt):
 
 @dataclass(slots=True)
 class ChunkCounts:
-    """The counts of replies and results that the answers in a chunk took from the journal."""
+    """Counts of the replies and results that the answers in a chunk took from the journal."""
 
     tally: CallCounts = field(default_factory=CallCounts)
     lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts of an answer."""
+        """Add the counts for an answer."""
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -70,10 +70,10 @@ class ChunkCounts:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The results of a chunk of answers by index, the rows to store, and the answers that are left to the run.
+    """The results of a chunk of answers by index, the rows to store, and the answers left to the run.
 
     `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may contain
-    only parts of an agent's work.
+    only part of an agent's work.
     """
 
     results: list[tuple[int, str]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class ChunkResult:
 
 
 class PrecomputedResults:
-    """The results of a run that need no call, computed by a pool of processes."""
+    """The results of a run that do not need any calls, computed by a pool of processes."""
 
     def __init__(self, session: RunSession, count: int) -> None:
         assert session.journal is not None
@@ -102,7 +102,7 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results that need no call, in matrix order.
+        """Yield the results that do not need any calls, in matrix order.
 
         Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
         result cannot be stored.
@@ -127,11 +127,11 @@ class PrecomputedResults:
             self.close()
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers that are left to the run."""
+        """Yield the answers left to the run."""
         return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _chunks(self) -> Iterator[range]:
-        """Yield the orders of the answers in chunks."""
+        """Yield the orders of the answers, in chunks."""
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
@@ -155,11 +155,11 @@ class PrecomputedResults:
 
 @contextmanager
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Yield a pool of processes that compute results from stored replies, if it is worthwhile.
+    """Yield a pool of processes that compute results from stored replies, if this is worthwhile.
 
     Enter this context before anything starts threads, such as the progress display. Yields None and starts no processes
     if there are too few answers or no stored replies, or if the run uses another executor, has a budget, or has
-    observers of anything but its results.
+    observers of anything other than its results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -185,7 +185,7 @@ def _is_worthwhile(session: RunSession) -> bool:
 
 
 class _Worker:
-    """The run in a forked process. It only reads the journal, and records the rows to store."""
+    """The run in a forked process, which only reads the journal and records the rows to store."""
 
     def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
@@ -203,8 +203,8 @@ class _Worker:
     async def _run_chunk(self, orders: range) -> ChunkResult:
         """Run the items of the answers with these orders.
 
-        The rest of the chunk is left to the run after an answer that calls an agent, or `_MAX_MISSES` answers without a
-        reply.
+        The rest of the chunk is left to the run after an answer that calls an agent, or after `_MAX_MISSES` answers
+        that lack a reply.
         """
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._session.matrix.part(orders):
@@ -227,9 +227,9 @@ class _Worker:
         return chunk
 
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
-        """Run the items of an answer, and return whether the journal had every reply.
+        """Run the items of an answer, and return whether every reply was in the journal.
 
-        If a reply was missing, nothing is added to the chunk.
+        If a reply is missing, nothing is added to the chunk.
         """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
@@ -251,7 +251,7 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A read-only view of a journal that records the rows to store. `missed` is True once a reply is missing.
+    """A read-only view of a journal that records the rows to store. `missed` becomes True once a reply is missing.
 
     With `replaying`, stored errors are used too.
     """
@@ -263,20 +263,20 @@ class _RecordingJournal:
         self.begin_answer()
 
     def begin_answer(self) -> None:
-        """Clear the records of the last answer."""
+        """Clear the records of the previous answer."""
         self.missed = False
         self.finished: list[FinishedItem] = []
         self.still_valid: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
-        """Read the file, within the block, in its state at the start of the block."""
+        """Inside the block, read the file in the state it had at the start of the block."""
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call.
 
         Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, because the journal may
-        contain only parts of an agent's work.
+        contain only part of an agent's work.
         """
         if self.replaying:
             return await self._journal.find(call)
@@ -288,14 +288,14 @@ class _RecordingJournal:
         return stored.outcome
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Do nothing, because no call is made."""
+        """Do nothing, because no calls are made."""
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing, because no call is made."""
+        """Do nothing, because no calls are made."""
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal contained any result when it was opened."""
+        """Whether the journal contained any results when it was opened."""
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
@@ -309,7 +309,7 @@ class _RecordingJournal:
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> None:
-        """Record an item's result, to be stored later."""
+        """Record an item's result so that it can be stored later."""
         self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
 
     def seen(self, place: int, kept: StoredResult) -> None:

@@ -1,6 +1,6 @@
 """The preparation of a run: checking the request, opening the journal, and creating the session.
 
-`unfinished_ids` selects the questions that still need a run (`--skip-done`).
+`unfinished_ids` selects the questions that still need to be run (`--skip-done`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
 
     The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
     Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
-    `JournalError` if the journal cannot be used, and `ConfigError` for any other problem of the request.
+    `JournalError` if the journal cannot be used, and `ConfigError` for any other problem with the request.
     """
     from karenina_engine.journal.journal import Journal
 
@@ -95,7 +95,7 @@ def prepare_session(
 
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
     request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
-    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
+    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with the request.
     `open_run` also opens the journal and creates the command.
     """
     offline = journal is not None and journal.replaying
@@ -110,10 +110,10 @@ def prepare_session(
 def prepare_run(
     request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
 ) -> RunSession:
-    """Return the session of the requested run after all checks. With `offline`, no model may be called.
+    """Return the session for the requested run after all checks. With `offline`, no models may be called.
 
-    `trust_checked` means that `require_trust` was called before. `files` replaces the store beside the journal. Raises
-    `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
+    `trust_checked` means that `require_trust` has already been called. `files` replaces the store next to the journal.
+    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with the request.
     """
     benchmark = request.benchmark
     trust, config = resolve_trust(request.trust), request.config
@@ -147,7 +147,7 @@ def make_session(
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    With `judged`, the judges that the stages call must be configured. `observers` are called in addition to those of
+    With `judged`, the judges that the stages call must be configured. `observers` are called in addition to those from
     plugins, and `files` stores the files of items. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` for any other problem.
     """
@@ -197,9 +197,9 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store of items' files: beside the journal or, without one, where the default journal would be.
+    """Return the store for items' files: next to the journal or, without a journal, where the default journal would be.
 
-    Without an output either, the store leaves every file out.
+    If there is no output either, the store leaves out every file.
     """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
@@ -208,7 +208,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the benchmark has none of the questions of the journal's first results."""
+    """Log a warning if the benchmark contains none of the questions for the journal's first results."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -229,8 +229,8 @@ def unfinished_ids(
 ) -> list[str]:
     """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
 
-    Results of questions whose text has changed are ignored. Logs a warning about such questions, and about a file
-    that has no result of this run. Raises `ResultFileError` if a file cannot be read.
+    Results for questions whose text has changed are ignored. Logs a warning about such questions, and about any file
+    that has no results for this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -248,7 +248,7 @@ def unfinished_ids(
 
 
 def _judge_ids(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of the run's judges; a single None if it has none."""
+    """Return the ids of the run's judges, or a single None if it has no judges."""
     models = judges_of(config, configured_panel(plugins_of(config), config))
     return [model.id if model is not None else None for model in models]
 
@@ -271,9 +271,9 @@ def _items_by_question(
 
 @dataclass
 class _ReadResults:
-    """The items that have results in one file.
+    """The items that have results in a file.
 
-    If the run has no judges (`has_judges` is False), the judges of results are ignored.
+    If the run has no judges (`has_judges` is False), the judges in results are ignored.
     """
 
     file: Path
@@ -286,8 +286,9 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result: of an unknown question, of a question whose text has changed, or of an item of the
-        benchmark.
+        """Count a result.
+
+        It may be for an unknown question, for a question whose text has changed, or for an item of the benchmark.
         """
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
@@ -330,5 +331,5 @@ class _ReadResults:
 
 
 def _model_names(model: str, judge: str | None) -> str:
-    """Return the ids of an answering model and its judge as text. A judge of None is left out."""
+    """Return the ids of an answering model and its judge as text, leaving out the judge if it is None."""
     return f"{model}, judged by {judge}" if judge is not None else model

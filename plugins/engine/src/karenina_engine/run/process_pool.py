@@ -40,9 +40,9 @@ logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Return whether this process can be forked safely: on Linux, if it has a single thread.
+    """Return whether this process can be forked safely, which requires Linux and a single thread.
 
-    Threads started by libraries also count, because locks that they hold would never be released in the new process.
+    Threads started by libraries also count, because any locks they hold would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -64,8 +64,8 @@ def cores() -> int:
 class WorkerState:
     """The state of a worker process.
 
-    `logged` contains the log records of the current job; the job may remove some. `ending` means that the job's result
-    is no longer needed, so the job may end early if it leaves nothing behind.
+    `logged` contains the log records of the current job, which may remove some of them. `ending` means that the job's
+    result is no longer needed, so the job may end early if it leaves nothing behind.
     """
 
     logged: Logged = field(default_factory=list)
@@ -90,12 +90,12 @@ class ProcessPool(Generic[J, R]):
     """A pool of `count` processes, each a copy of this one, that run jobs until the `with` block ends.
 
     `work` is called once in each process and returns the function that runs the jobs there. Jobs must be small, because
-    they wait in a pipe; the processes inherit all other data. A job that raises an exception, or whose process dies,
-    has no result; the caller should run it in this process, where the error is visible. Log records of successful jobs
-    are logged in this process.
+    they wait in a pipe; all other data is inherited by the processes. A job that raises an exception, or whose process
+    dies, has no result; the caller should run it in this process, where the error is visible. The log records of
+    successful jobs are logged in this process.
 
-    Create a pool only if `can_fork` returns True. If processes cannot be forked, the pool has fewer, or none. All
-    processes end when this one does, for whatever reason.
+    Create a pool only if `can_fork` returns True. If some processes cannot be forked, the pool has fewer processes, or
+    none. All processes end when this process ends, for whatever reason.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
@@ -122,7 +122,7 @@ class ProcessPool(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes. Each may finish its current job within `_GRACE` seconds, and is then killed."""
+        """End the processes. Each may finish its current job within `_GRACE` seconds before it is killed."""
         living, self._processes = self._processes, []
         dead, self._dead = self._dead, []
         _end_processes([*living, *dead])
@@ -139,7 +139,7 @@ class ProcessPool(Generic[J, R]):
             yield from self._in_order()
 
     async def aresults(self, jobs: Iterator[J]) -> AsyncGenerator[tuple[J, R | None]]:
-        """Yield what `results` yields, without blocking the event loop."""
+        """Yield the same as `results`, without blocking the event loop."""
         loop, readable = asyncio.get_running_loop(), asyncio.Event()
         watched = {process.results for process in self._processes}
         for connection in watched:
@@ -163,7 +163,7 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that have too few, and return whether any jobs have not been yielded yet.
+        """Send jobs to processes that have too few, and return whether any jobs have yet to be yielded.
 
         If all processes have died, the jobs end without a result.
         """
@@ -183,7 +183,7 @@ class ProcessPool(Generic[J, R]):
         return bool(self._jobs_by_number)
 
     def _next_job(self, jobs: Iterator[J]) -> int | None:
-        """Take the next job, and return its number, or None if there is none."""
+        """Take the next job and return its number, or None if there is none."""
         for job in jobs:
             self._jobs_by_number[self._last] = job
             self._last += 1
@@ -203,7 +203,7 @@ class ProcessPool(Generic[J, R]):
             self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
-        """Yield the finished jobs up to the first that is not finished, and log their records."""
+        """Yield the finished jobs up to the first unfinished one, and log their records."""
         while self._next in self._finished:
             number = self._next
             self._next += 1
@@ -260,7 +260,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _enlarge(pipe: Connection[Any, Any]) -> None:
-    """Set the capacity of a pipe to `_PIPE_BYTES`, if the system allows it."""
+    """Set the capacity of a pipe to `_PIPE_BYTES` if the system allows this."""
     import fcntl
 
     with contextlib.suppress(OSError):  # the system may allow less
@@ -270,7 +270,7 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process. This never returns to the code of the parent.
+    """Run jobs until the pool closes, then exit the process, never returning to the parent's code.
 
     A job that raises an exception has no result.
     """
@@ -296,19 +296,19 @@ def _run_process(
 
 
 class _LogCollector(logging.Handler):
-    """A handler that collects log records as text."""
+    """Logging handler that collects log records as text."""
 
     def __init__(self, logged: Logged) -> None:
         super().__init__()
         self._logged = logged
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Add a record to those of the current job."""
+        """Add a record to the records of the current job."""
         self._logged.append((record.levelno, self.format(record)))
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent: handle signals, and keep inherited objects from being collected.
+    """Detach a new process from its parent: handle signals, and prevent inherited objects from being collected.
 
     The process is killed when the parent ends.
     """

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class RunRequest:
     """A run to prepare: its questions, how they are answered and judged, and where replies and results are stored.
 
-    `question_ids` selects questions; None selects all except drafts. `trust` determines which code and which restricted
-    values of the benchmark may take effect: None means those that the user has trusted, and `"all"` means all. Results
-    are written to the JSONL file `output`. `journal` is the file for replies and results: with `replay`, all replies
-    come from it, and with `fresh`, an existing journal is renamed first. `config_file` is the user's file that the
-    configuration was read from. `skip_broken` records that unreadable questions in the benchmark's file were left out,
-    and `columns` how the columns of a table were mapped. `observers` are objects that implement hooks of a run; they
-    are called for this run only.
+    `question_ids` selects questions; None selects all except drafts. `trust` determines which of the benchmark's code
+    and restricted values may take effect: None means those that the user has trusted, and `"all"` means all of them.
+    Results are written to the JSONL file `output`. `journal` is the file for replies and results: with `replay`, all
+    replies come from it, and with `fresh`, an existing journal is renamed first. `config_file` is the user's file from
+    which the configuration was read. `skip_broken` records that unreadable questions in the benchmark's file were left
+    out, and `columns` records how the columns of a table were mapped. `observers` are objects that implement hooks of a
+    run; they are called for this run only.
     """
 
     benchmark: QuestionSource

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 class ResultStore(Protocol):
-    """A store of results. `kept` and `again` count results as in `ResumeState`."""
+    """A store for results. `kept` and `again` count results as in `ResumeState`."""
 
     kept: int
     again: int
 
     def count(self, kept: int, again: int) -> None:
-        """Add another process's counts to `kept` and `again`."""
+        """Add the counts from another process to `kept` and `again`."""
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the folders of a question that `result` needs, without blocking the event loop."""
+        """Read the question's folders needed by `result`, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return an item's stored result and its text (`dump_result`); None if the item has to run."""
+        """Return an item's stored result and its text (`dump_result`), or None if the item has to run."""
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result. Return it as stored, and its text if one was stored.
+        """Store an item's result, and return the result as stored along with its text, if one was stored.
 
         Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
         """
@@ -49,11 +49,11 @@ class ResultJournal(Protocol):
 
     @property
     def replaying(self) -> bool:
-        """Whether all items run again, with the replies in the journal."""
+        """Whether all items run again, using the replies in the journal."""
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal contained any result when it was opened."""
+        """Whether the journal contained any results when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the item's result with this fingerprint, or None if none was stored before the journal was opened."""
@@ -64,15 +64,15 @@ class ResultJournal(Protocol):
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, as `dump_result` returns it. It is in the file once the awaitable completes."""
+        """Store an item's result as returned by `dump_result`. It is in the file once the awaitable completes."""
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a part of the file is damaged. `what` names the part."""
+        """Log that part of the file is damaged. `what` names that part."""
 
 
 @dataclass(slots=True)
 class ResumeState:
-    """The results of a run in its journal. `kept` counts results from before the run that are used again."""
+    """The results of a run in its journal. `kept` counts results from before the run that are reused."""
 
     journal: ResultJournal
     fingerprints: Fingerprints
@@ -81,16 +81,16 @@ class ResumeState:
     """The number of items that run again because their stored result is not final."""
 
     def count(self, kept: int, again: int) -> None:
-        """Add another process's counts to `kept` and `again`."""
+        """Add the counts from another process to `kept` and `again`."""
         self.kept += kept
         self.again += again
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the folders of a question, so that `result` does not block the event loop."""
+        """Read the folders of a question so that `result` does not block the event loop."""
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result and its text; None if the item has to run.
+        """Return the item's valid stored result and its text, or None if the item has to run.
 
         In a replay, all items have to run.
         """
@@ -112,7 +112,7 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result. Return it as stored, and its text.
+        """Store an item's result, and return the result as stored along with its text.
 
         In a replay, nothing is stored: the result is returned with the stored result's times and id, and without a
         text. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
@@ -130,9 +130,9 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Return the result of a replay with the times and the id of the stored result.
+        """Return the result of a replay with the times and id of the stored result.
 
-        It is unchanged if no result is stored.
+        If no result is stored, it is returned unchanged.
         """
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
@@ -150,7 +150,7 @@ class ResumeState:
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
         """Return a stored result, or None if it cannot be parsed.
 
-        In that case, a warning states that the journal is damaged.
+        If it cannot be parsed, a warning states that the journal is damaged.
         """
         try:
             return VerificationResult.model_validate_json(stored.text)
@@ -166,8 +166,8 @@ class ResumeState:
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
-    It does if a call failed in every attempt, or if the item is not judged for any reason other than an unreadable
-    reply of a judge, because the user can fix such problems before resuming. Replies that were received are not
+    This is the case if a call failed in every attempt, or if the item is not judged for any reason other than a judge's
+    unreadable reply, because the user can fix such problems before resuming. Replies that were received are not
     requested again, even if they leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):

@@ -1,4 +1,4 @@
-"""The session of a run, which executes its items and yields their results as they end."""
+"""The session of a run, which executes the run's items and yields their results as they end."""
 
 from __future__ import annotations
 
@@ -40,27 +40,28 @@ logger = logging.getLogger("karenina")
 
 
 class PrecomputedPart(Protocol):
-    """The part of a run whose results other processes compute before the run does the rest."""
+    """The part of a run whose results are computed by other processes before the run does the rest."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if a result cannot be stored."""
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers that are left to the run."""
+        """Yield the answers left to the run."""
 
 
 class SupportsExecute(Protocol):
-    """The part of a `karenina_engine.run.executor.Executor` that a session calls."""
+    """The part of a `karenina_engine.run.executor.Executor` called by a session."""
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix."""
 
 
 class RunSession:
-    """A run that has passed all checks, and its state while it is executed: calls, results and costs.
+    """A run that has passed all checks, and its state during execution: calls, results and costs.
 
-    `executor` runs the items of `matrix`. `journal` stores replies and results; without one, `results` and the store in
-    `parts` do, if they are set. `command` describes how the run was started, for the journal to store.
+    `executor` runs the items of `matrix`. `journal` stores replies and results; without a journal, they are stored in
+    `results` and in the store in `parts`, if these are set. `command` describes how the run was started, for the
+    journal to store.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class RunSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
-        """Return a copy of this run with a journal that stores its replies and results."""
+        """Return a copy of this run with a journal to store its replies and results."""
         return RunSession(
             self.parts,
             self.matrix,
@@ -108,7 +109,7 @@ class RunSession:
         )
 
     def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run with replies and results from these stores instead of a journal."""
+        """Return a copy of this run that uses these stores for replies and results instead of a journal."""
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
@@ -126,16 +127,16 @@ class RunSession:
 
     @property
     def resumable(self) -> bool:
-        """Whether `karenina resume` can continue the run: it has a journal, and its benchmark is a file."""
+        """Whether `karenina resume` can continue the run: it must have a journal, and its benchmark must be a file."""
         return self.journal is not None and self.command.get("benchmark") is not None
 
     @property
     def tally(self) -> CallCounts:
-        """The counts of calls made so far, and of calls whose replies were stored."""
+        """The counts of the calls made so far, and of the calls whose replies were stored."""
         return self.runner.calls.tally
 
     def __len__(self) -> int:
-        """Return the number of items of the run."""
+        """Return the number of items in the run."""
         return len(self.matrix)
 
     @property
@@ -147,7 +148,7 @@ class RunSession:
     def calls_models(self) -> bool:
         """Whether a model may be called.
 
-        False in a replay, and if all answers are recorded and there is no judge.
+        This is False in a replay, and if all answers are recorded and there is no judge.
         """
         core = self.config.core
         models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
@@ -170,10 +171,10 @@ class RunSession:
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run. Its results end early, and every result that was yielded remains valid.
+        """Stop the run. Iteration over its results ends early; results already yielded remain valid.
 
-        No further call starts. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
-        this in the event loop of the run (from elsewhere, use `stop_soon`). A second call ends the grace period.
+        No further calls start. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
+        this in the run's event loop (from elsewhere, use `stop_soon`). A second call ends the grace period.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -182,16 +183,19 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function that `stop` calls in the event loop, with the seconds that calls in flight may take."""
+        """Register a function for `stop` to call in the event loop with the time that calls in flight may take.
+
+        The time is in seconds.
+        """
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
-        """Remove a listener that `add_stop_listener` added. Raises `ValueError` if it was not added."""
+        """Remove a listener added by `add_stop_listener`. Raises `ValueError` if the listener was not added."""
         self._stop_listeners.remove(listener)
 
     @property
     def running(self) -> bool:
-        """Whether the run is executing."""
+        """Whether the run is currently executing."""
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
@@ -201,7 +205,7 @@ class RunSession:
         """
 
         def stop() -> None:
-            """Stop the run, and call `then` afterwards."""
+            """Stop the run and then call `then`."""
             self.stop(why, grace=grace)
             then()
 
@@ -223,8 +227,8 @@ class RunSession:
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
         """Yield the results with their indexes in the matrix and their texts in the journal.
 
-        `computed` yields the results that need no call, or is None if no other process computes them. Raises
-        `JournalError` if the journal can no longer be written.
+        `computed` yields the results that do not need any calls, or is None if they are not computed by other
+        processes. Raises `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -272,13 +276,13 @@ class RunSession:
                 journal.end(self.tally, finished=not interrupted)
 
     def _journal_hint(self) -> str:
-        """Return how to continue the run, as the end of a message."""
+        """Return the end of a message, stating how to continue the run."""
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
         return f"; another run with the same journal{higher} continues with them"
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        """Stop the run when its time limit is reached, if it has one, and close its ports and tools after the block."""
+        """Stop the run when its time limit (if any) is reached, and close its ports and tools after the block."""
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
@@ -293,20 +297,20 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of results that are computed elsewhere, then the stream of the executor's results."""
+        """Yield the stream of results computed elsewhere, and then the stream of the executor's results."""
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
             yield self.executor.execute(self)
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers of the matrix that are not computed elsewhere."""
+        """Yield the answers in the matrix that are not computed elsewhere."""
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of its other items.
+        """Return the judges of an answer whose items have to run, and the stored results for its other items.
 
-        Once the budget is exhausted, no item has to run, even without a stored result.
+        Once the budget is exhausted, no items have to run, even if they have no stored result.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []
@@ -323,7 +327,7 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return it with its index.
+        """Store an item's result in the journal, if there is one, and return the result with its index.
 
         If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError` if the
         journal cannot be written.
