@@ -144,12 +144,12 @@ class Benchmark(BenchmarkContent):
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
-        """Return facts about the benchmark and a table of its first questions, for notebooks."""
+        """Return facts about the benchmark and a table of its first questions, for display in notebooks."""
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first), listing the stages in order and the reasons for
-        omitted stages.
+        """Return the plan for a question (by default the first), listing the stages in
+        order and the reasons for omitted stages.
 
         Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
         can be made.

@@ -58,8 +58,9 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the remaining errors as its `others`. Its message names the command that lists all
-    errors.
+    """Return the first error, with the remaining errors as its `others`.
+
+    Its message names the command that lists all errors.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -180,7 +181,7 @@ def _guess_suffix(path: Path) -> str:
 
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
-    """Return the error for an unexpected exception in a plugin's format, and log its traceback."""
+    """Return the error for an unexpected exception in a plugin's format, and log the traceback."""
     logger.debug("%s cannot be read", path, exc_info=error)
     return BenchmarkFileError(
         path,

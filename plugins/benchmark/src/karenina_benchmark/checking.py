@@ -1,5 +1,5 @@
-"""Checks a benchmark before the first model call and reports all problems in the file at once, each with its
-location.
+"""Checks a benchmark before the first model call and reports all problems in
+the file at once, each with its location.
 """
 
 from __future__ import annotations
@@ -353,8 +353,8 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the ground truths against their template and, with `quality`, the parts of the template shown to a
-        judge.
+        """Check the ground truths against their template and,
+        with `quality`, the parts of the template shown to a judge.
         """
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
@@ -431,8 +431,8 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
-        """Add a finding located at `path` within `place`, or at the number and id of the question if there is no
-        place.
+        """Add a finding located at `path` within `place`, or at the number and id
+        of the question if there is no place.
         """
         if place is not None:
             file: Path | None = place.document.file

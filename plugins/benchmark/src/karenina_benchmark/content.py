@@ -41,7 +41,7 @@ class _Places(Protocol):
         """Return the text of a question."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if it is not known."""
+        """Return the location of a question in the file, or None if the location is not known."""
 
 
 class BenchmarkContent:
@@ -109,8 +109,9 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark with the current time as its creation date. Raises `ValueError` if the name is
-        empty.
+        """Return an empty benchmark with the current time as its creation date.
+
+        Raises `ValueError` if the name is empty.
         """
         benchmark = cls(name)
         benchmark.description = description
@@ -187,8 +188,9 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the fields owned by plugins, keyed by full name. Raises `TypeError` for a field that no plugin
-        owns.
+        """Return the fields owned by plugins, keyed by full name.
+
+        Raises `TypeError` for a field that no plugin owns.
         """
         for name in extra:
             if not is_owned(name, "question_fields"):
@@ -256,7 +258,7 @@ class BenchmarkContent:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if it is not known."""
+        """Return the location of a question in the file, or None if the location is not known."""
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
@@ -292,14 +294,14 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
+        """Return the static traits of the benchmark and the question as one rubric, or None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none."""
+        """Return the dynamic traits of the benchmark and the question as one rubric, or None if there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
@@ -422,7 +424,9 @@ def _now() -> str:
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the strings as a list. Raises `ValueError` for a single string, which would be split into characters."""
+    """Return the strings as a list. Raises `ValueError` for a single string, because it would be split into
+    characters.
+    """
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

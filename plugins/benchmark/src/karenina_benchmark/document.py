@@ -49,7 +49,7 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` inside it, as `line 3`.
+        """Return the line of this mapping, or of `path` inside it, in the form `line 3`.
 
         If the file has no lines, return the row, or an empty string.
         """
@@ -96,10 +96,10 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings in a list. A single string is returned as a list of one, and a missing key as an empty
-        list.
+        """Return the strings in a list.
 
-        Raises `BenchmarkFileError` for an entry that is not a scalar.
+        A single string is returned as a list of one, and a missing key as an empty list. Raises `BenchmarkFileError`
+        for an entry that is not a scalar.
         """
         value = self.value.get(key)
         if value is None:

@@ -134,8 +134,9 @@ def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file without a byte-order mark. Raises `BenchmarkFileError` if the file cannot be
-    read.
+    """Return the text of a UTF-8 file without a byte-order mark.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
     """
     try:
         return bounded_files.read_text(path)

@@ -20,8 +20,8 @@ _MAX_CHARACTERS: Final = 24
 
 
 def make_question_id(position: int, text: str) -> str:
-    """Return an id made from a question's position in its file (counted from 1) and its first words, as in
-    `q1-which-gene-is`.
+    """Return an id made from a question's position in its file (counted from 1) and its first words,
+    as in `q1-which-gene-is`.
 
     The position distinguishes questions that begin with the same words. The id has up to three words, or fewer if
     together they are longer than 24 characters.
@@ -62,7 +62,7 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML. If the text is not `whole`, its last item is left out.
+    """Return the question ids in YAML. If the text is not `whole`, the last item is left out.
 
     Raises `ValueError` if the YAML is invalid.
     """
@@ -81,7 +81,9 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows. If the text is not `whole`, it is searched for ids."""
+    """Return the question ids in a checkpoint or in JSON rows. A text that is not `whole` is searched for ids
+    instead.
+    """
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)

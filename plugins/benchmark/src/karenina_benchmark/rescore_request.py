@@ -118,16 +118,17 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command, without its models, and without secrets, which do not affect
-    scores.
+    """Return the settings of the user's command, without its models, and without secrets,
+    which do not affect scores.
     """
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that may be taken from files. `note` prints which other settings affect
-    results.
+    """Return the settings in a journal that may be taken from files.
+
+    `note` prints which other settings affect results.
     """
     free, others = labels.free_settings()
     owned = owned_settings()
@@ -139,8 +140,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets, or an empty sequence if the run is not the user's
-    own.
+    """Return the judges of the user's own run, with their secrets, or an empty sequence
+    if the run is not the user's own.
 
     Raises `ConfigError` if a secret is not available.
     """
@@ -202,8 +203,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a result with a new verdict on its extracted values, or unchanged if its outcome did not depend on
-    them.
+    """Return a result with a new verdict on its extracted values,
+    or unchanged if its outcome did not depend on them.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError

@@ -397,7 +397,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
-    """Raise `DeclarationError` if `name` is not an identifier or is a keyword, because it could then become code."""
+    """Raise `DeclarationError` if `name` is a keyword or not an identifier, because it could then become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",

@@ -214,15 +214,16 @@ class _Reader:
                 merged.setdefault(name, pair)
 
     def _count_repeat(self, node: Node) -> None:
-        """Count a value repeated by an alias. Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS` such
-        values.
+        """Count a value repeated by an alias.
+
+        Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS` such values.
         """
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write the values out")
 
     def _scalar(self, node: ScalarNode) -> Any:
-        """Return the value of a scalar. Raises `BenchmarkFileError` if its text does not fit its tag."""
+        """Return the value of a scalar. Raises `BenchmarkFileError` if the scalar's text does not fit its tag."""
         text = node.value
         match node.tag.removeprefix(CORE):
             case "null":
@@ -277,7 +278,7 @@ def _dumper() -> type[yaml.SafeDumper]:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """A dumper without aliases that quotes every string that some YAML version would read as another type."""
+        """A dumper without aliases that quotes every string that any YAML version would read as another type."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

@@ -148,8 +148,9 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document, or None if there is none. Raises `_Uncertain`, and the same errors as
-        `compose`.
+        """Return the root of the only document, or None if there is none.
+
+        Raises `_Uncertain`, and the same errors as `compose`.
         """
         import yaml
 

@@ -1,5 +1,5 @@
-"""Declares a row's answer template from its ground truth, and finds the correct option of a multiple-choice
-question.
+"""Declares a row's answer template from its ground truth,
+and finds the correct option of a multiple-choice question.
 """
 
 from __future__ import annotations
@@ -185,8 +185,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the correct answers as a string. For a multiple-choice question, return the correct option if it can be
-    found.
+    """Return the correct answers as a string.
+
+    For a multiple-choice question, return the correct option if it can be found.
     """
     if choices:
         try:

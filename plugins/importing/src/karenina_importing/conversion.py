@@ -157,8 +157,9 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first value mapped to a name, or None if there is none. Raises `_RowError` if the value is
-        truncated.
+        """Return the first value mapped to a name, or None if there is none.
+
+        Raises `_RowError` if the value is truncated.
         """
         with _naming(name):
             value = find_first(row.values, self.mapping.of(name))
@@ -167,16 +168,18 @@ class _Converter:
         return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
-        """Return a mapped value as strings, or an empty list if there is none. Raises `_RowError` if the value is not
-        text.
+        """Return a mapped value as strings, or an empty list if there is none.
+
+        Raises `_RowError` if the value is not text.
         """
         value = self._value(row, name)
         with _naming(name):
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row. In a list of lists, each inner list of alternatives becomes one
-        string.
+        """Return the correct answers in a row.
+
+        In a list of lists, each inner list of alternatives becomes one string.
         """
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
@@ -196,8 +199,9 @@ class _Converter:
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
-        """Return a mapped value as a string, or None if the row has none. Raises `_RowError` if the value is
-        not text.
+        """Return a mapped value as a string, or None if the row has none.
+
+        Raises `_RowError` if the value is not text.
         """
         value = self._value(row, name)
         if is_error_cell(value):

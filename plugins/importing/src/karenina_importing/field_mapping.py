@@ -55,8 +55,8 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Paths to the values in a row, keyed by the names in `NAMES`, and how the ground truth becomes an answer
-    template.
+    """Paths to the values in a row, keyed by the names in `NAMES`,
+    and how the ground truth becomes an answer template.
 
     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
     paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, where `{column: NAME}` is a mapped
@@ -181,8 +181,8 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
-    """Return the answer type or the declared fields in a mapping, or `auto` if it has neither, or None if it says
-    `none`.
+    """Return the answer type or the declared fields in a mapping, or `auto` if it has neither,
+    or None if it says `none`.
     """
     if isinstance(top.value.get("answer"), Mapping):
         section = top.section("answer")
@@ -194,7 +194,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The type of `TRUNCATED`, which marks a cell that the source has truncated."""
+    """The type of `TRUNCATED`, which marks a cell truncated by the source."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -246,10 +246,10 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path without placeholders, or `MISSING`. Return the list of options for paths separated by
-    bars.
+    """Return the value at a path without placeholders, or `MISSING`.
 
-    Raises `NotText` if an option is empty but a later one is not.
+    Return the list of options for paths separated by bars. Raises `NotText` if an option is empty but a later one is
+    not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)

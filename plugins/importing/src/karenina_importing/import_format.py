@@ -35,16 +35,16 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportFormat(Format):
-    """A benchmark format that `karenina import` can read. Plugins provide such formats with the hook
-    `karenina_formats`.
+    """A benchmark format that `karenina import` can read.
 
-    `key` is the name for `--from`. `detect` decides from the beginning of a file whether the file has this format.
-    `rows` yields the rows of a file without executing anything in it; it raises `BenchmarkFileError`, or yields a row
-    with a `problem` if other rows can still be read. `mapping` defines which values in a row are the question, ground
-    truth and answer, unless the user changes it. `choose` completes the mapping, based on the first rows, and returns
-    notes for the user. `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet
-    (each may be None); it is None if the format has no such options. `suffixes` contains only suffixes that always mean
-    this format: `karenina check` and `run` read such files without an import. Leave it empty for `.json` and `.jsonl`.
+    Plugins provide such formats with the hook `karenina_formats`. `key` is the name for `--from`. `detect` decides from
+    the beginning of a file whether the file has this format. `rows` yields the rows of a file without executing
+    anything in it; it raises `BenchmarkFileError`, or yields a row with a `problem` if other rows can still be read.
+    `mapping` defines which values in a row are the question, ground truth and answer, unless the user changes it.
+    `choose` completes the mapping, based on the first rows, and returns notes for the user. `rows_at` yields the rows
+    of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it is None if the format has
+    no such options. `suffixes` contains only suffixes that always mean this format: `karenina check` and `run` read
+    such files without an import. Leave it empty for `.json` and `.jsonl`.
     """
 
     key: str

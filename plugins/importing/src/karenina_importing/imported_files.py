@@ -98,8 +98,9 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already has these contents. Returns the new path of a replaced file,
-    or None.
+    """Write the mapping, unless the file already has these contents.
+
+    Returns the new path of a replaced file, or None.
     """
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None

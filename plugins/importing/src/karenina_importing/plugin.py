@@ -35,8 +35,9 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
-        """Return the formats of other tools. Their modules are imported only for files that may have one of these
-        formats.
+        """Return the formats of other tools.
+
+        Their modules are imported only for files that may have one of these formats.
         """
         from karenina_importing.import_format import list_unloaded
 

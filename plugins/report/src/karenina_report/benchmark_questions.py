@@ -41,8 +41,8 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a list containing one warning if the benchmark lacks questions that have results, and otherwise an empty
-    list.
+    """Return a list containing one warning if the benchmark lacks questions that have results,
+    and otherwise an empty list.
     """
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:

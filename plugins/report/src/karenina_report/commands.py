@@ -1,5 +1,5 @@
-"""The plugin that adds `karenina compare`, `export`, `report` and `stats`, as well as export formats and report
-sections.
+"""The plugin that adds `karenina compare`, `export`, `report` and `stats`,
+as well as export formats and report sections.
 """
 
 from __future__ import annotations

@@ -195,8 +195,8 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return the end of a message about updating older results from a single recording file, or "" if there are
-    none.
+    """Return the end of a message about updating older results from a single recording file,
+    or "" if there are none.
     """
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:

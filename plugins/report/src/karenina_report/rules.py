@@ -118,8 +118,8 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield a warning if a benchmark lacks questions that have results, and one for each reason why rules are
-    missing.
+    """Yield a warning if a benchmark lacks questions that have results,
+    and one for each reason why rules are missing.
     """
     results = list(results)
     yield from find_absent(benchmark, results)

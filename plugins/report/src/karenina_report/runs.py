@@ -285,10 +285,10 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the ground truth shown to a labeller. A label stores it to record which ground truth it was
-    based on.
+    """Return the id of the ground truth shown to a labeller.
 
-    `reference` is the reference answer, and `truth` contains the ground truths of the fields as JSON. The id starts
-    with a letter, so that no spreadsheet reads it as a number.
+    A label stores it to record which ground truth it was based on. `reference` is the reference answer, and `truth`
+    contains the ground truths of the fields as JSON. The id starts with a letter, so that no spreadsheet reads it as a
+    number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

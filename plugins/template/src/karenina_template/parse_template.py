@@ -1,8 +1,8 @@
-"""`ParseTemplate`, the stage for slot 7, and its settings. The judge fills the template without seeing the ground
-truth.
+"""`ParseTemplate`, the stage for slot 7, and its settings.
 
-A small judge often extracts a value that the response denies or corrects, whatever its instructions say. If its reply
-starts with a list of the values that the response rejects, it is less likely to give one of them as the answer.
+The judge fills the template without seeing the ground truth. A small judge often extracts a value that the response
+denies or corrects, whatever its instructions say. If its reply starts with a list of the values that the response
+rejects, it is less likely to give one of them as the answer.
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about boolean fields filled by small judges, and about templates on which `check_values` has no
-        effect.
+        """Warn about boolean fields filled by small judges, and about templates
+        on which `check_values` has no effect.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -282,8 +282,8 @@ def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about templates that have a boolean field and are filled by a small judge, which may leave such fields
-    empty.
+    """Warn about templates that have a boolean field and are filled by a small judge,
+    which may leave such fields empty.
     """
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
@@ -307,8 +307,8 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that a judge fills for a question, or an empty list if the question has no valid
-    template.
+    """Return the schemas of the fields that a judge fills for a question, or an empty list
+    if the question has no valid template.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError

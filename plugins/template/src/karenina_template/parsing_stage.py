@@ -123,7 +123,7 @@ class ParsingStage(Stage):
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge if one is needed, and set the filled template."""
+        """Call the judge, if one is needed, and set the filled template."""
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
@@ -172,7 +172,7 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Return the bound template. Raises an exception if its dates or values do not fit the response."""
+        """Return the bound template. Raises an exception if the template's dates or values do not fit the response."""
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
@@ -203,7 +203,7 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints, keyed by field, or an empty mapping if `include_extraction_hints` is
-    false.
+    """Return the template's extraction hints, keyed by field,
+    or an empty mapping if `include_extraction_hints` is false.
     """
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -87,8 +87,8 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field, or an empty mapping if the template cannot
-    be loaded.
+    """Return the plugin options in the question's template, keyed by field, or an empty mapping
+    if the template cannot be loaded.
     """
     try:
         template = template_of(question, trust)
@@ -104,8 +104,8 @@ def primitive_kinds() -> Mapping[str, type[Primitive]]:
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives declared in a template source, or an empty list if the source contains code or is
-    invalid.
+    """Return the primitives declared in a template source, or an empty list
+    if the source contains code or is invalid.
     """
     try:
         template = load_template(source)

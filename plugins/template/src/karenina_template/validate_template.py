@@ -135,8 +135,8 @@ def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, or None if it does not; `check_samples` may raise
-    `TemplateError`.
+    """Return why `verify()` fails for every answer, or None if it does not;
+    `check_samples` may raise `TemplateError`.
     """
     if bound is None or not bound.template.has_code:
         return None

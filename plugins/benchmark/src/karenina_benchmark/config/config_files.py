@@ -122,8 +122,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `values` is a preset from the reference project, and otherwise `values`
-    unchanged.
+    """Return the settings under `config` if `values` is a preset from the reference project,
+    and otherwise `values` unchanged.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -133,8 +133,8 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Return a model from the reference project, with that project's default interface, `langchain`, if it specifies
-    none.
+    """Return a model from the reference project, with that project's default interface, `langchain`,
+    if it specifies none.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
@@ -262,8 +262,8 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Return a model with its relative paths (MCP server commands and adapter path settings) resolved against
-    `folder`.
+    """Return a model with its relative paths (MCP server commands and adapter
+    path settings) resolved against `folder`.
     """
     if not isinstance(model, Mapping):
         return model

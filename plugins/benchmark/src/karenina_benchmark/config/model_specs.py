@@ -111,12 +111,12 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role. Each has an `id`: the specified id or otherwise its name, with a number if that
-    is taken.
+    """Return the models for one role.
 
-    Each file in `recordings` adds a model that returns the answers in the file. The model's name is the one shared by
-    all answers in the file, or otherwise the file's name without its suffix; it does not depend on other files. If
-    several models have the same name, a warning says which id each of them has.
+    Each has an `id`: the specified id or otherwise its name, with a number if that is taken. Each file in `recordings`
+    adds a model that returns the answers in the file. The model's name is the one shared by all answers in the file, or
+    otherwise the file's name without its suffix; it does not depend on other files. If several models have the same
+    name, a warning says which id each of them has.
 
     Raises `ConfigError` if a model is invalid, or if a file is specified twice.
     """

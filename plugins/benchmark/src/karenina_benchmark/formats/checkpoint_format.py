@@ -143,8 +143,9 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return a question as a `DataFeedItem`. Raises `BenchmarkFileError` if the question's template class has no
-    source.
+    """Return a question as a `DataFeedItem`.
+
+    Raises `BenchmarkFileError` if the question's template class has no source.
     """
     try:
         source = template_source_of(question)
@@ -429,7 +430,7 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
 
 
 def _locate(number: int, question_id: object) -> str:
-    """Return the location of a question for messages: its number, and its id if it has one."""
+    """Return the location of a question for use in messages: its number, and its id if it has one."""
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 

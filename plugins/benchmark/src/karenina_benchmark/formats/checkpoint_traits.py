@@ -68,8 +68,8 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return the value of the first property with this name and remove it from `rest`, or return `default` if
-        there is none.
+        """Return the value of the first property with this name and remove it from `rest`,
+        or return `default` if there is none.
 
         Properties that have keys other than `@type`, `name` and `value` are not taken.
         """

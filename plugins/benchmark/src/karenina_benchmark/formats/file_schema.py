@@ -214,8 +214,8 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> Non
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of fields owned by plugins, both keyed by full name and as tables for the plugins'
-    packages.
+    """Return the schemas of fields owned by plugins, both keyed by full name
+    and as tables for the plugins' packages.
     """
     return with_tables(
         {

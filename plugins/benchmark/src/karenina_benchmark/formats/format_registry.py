@@ -139,8 +139,8 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format at the end of the file name (`.bench.json`), or else
-    `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the file name (`.bench.json`),
+    or else `path.suffix`.
 
     The returned suffix is in lower case.
     """

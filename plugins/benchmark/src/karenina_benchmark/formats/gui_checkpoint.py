@@ -90,8 +90,9 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Return a question from the graphical interface as a `DataFeedItem`. A value that is not an object is left
-    unchanged.
+    """Return a question from the graphical interface as a `DataFeedItem`.
+
+    A value that is not an object is left unchanged.
     """
     if not isinstance(data, Mapping):
         return data

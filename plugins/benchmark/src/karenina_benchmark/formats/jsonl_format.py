@@ -95,7 +95,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread`.
+    """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -242,8 +242,8 @@ class QuestionLines(MutableMapping[str, Question]):
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain any of the `words`, even if written with escapes or
-        ligatures.
+        """Yield the ids of questions whose line may contain any of the `words`,
+        even if written with escapes or ligatures.
 
         Questions that were replaced in memory are always included.
         """
@@ -304,8 +304,8 @@ class QuestionLines(MutableMapping[str, Question]):
 
 
 def _may_hide_words(line: bytes) -> bool:
-    r"""Return whether a line may contain ASCII words in a different spelling: as escapes (`\u0041`) or other
-    characters.
+    r"""Return whether a line may contain ASCII words in a different spelling:
+    as escapes (`\u0041`) or other characters.
     """
     return b"\\u" in line or not line.isascii()
 
@@ -329,8 +329,9 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
-    """Return the values as a line of JSON. Raises `BenchmarkFileError`, located at `where`, if any value is not
-    JSON.
+    """Return the values as a line of JSON.
+
+    Raises `BenchmarkFileError`, located at `where`, if any value is not JSON.
     """
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"

@@ -88,8 +88,8 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Return the number of scenarios, the names of the first few, and an explanation of scenarios, for use in
-    messages.
+    """Return the number of scenarios, the names of the first few,
+    and an explanation of scenarios, for use in messages.
     """
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
     return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"

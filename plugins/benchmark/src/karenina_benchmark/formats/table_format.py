@@ -104,8 +104,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
-        """Return the row's declared template, or otherwise the source in its own column, or None if there is
-        neither.
+        """Return the row's declared template, or otherwise the source in its own column,
+        or None if there is neither.
         """
         fields = declared.get(row.line)
         if fields is None:

@@ -204,8 +204,9 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping. `id` is the default id. Raises a single `BenchmarkFileError` with all errors in
-    it.
+    """Read a question from a mapping.
+
+    `id` is the default id. Raises a single `BenchmarkFileError` with all errors in it.
     """
     problems = Problems()
     attempt = problems.attempt
@@ -464,7 +465,7 @@ def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark, except its questions, under their keys in a file."""
+    """Return the values of a benchmark, except its questions, keyed as in a file."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -477,7 +478,7 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under their keys in a file.
+    """Return the values of a question, keyed as in a file.
 
     Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
     """

@@ -301,8 +301,8 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a cell is an object (including one written as JSON text), or a list containing objects or
-    lists.
+    """Return whether a cell is an object (including one written as JSON text),
+    or a list containing objects or lists.
     """
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
@@ -368,7 +368,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
-    """Read a text as a number. Return None if it is not a number, names options, or is a code."""
+    """Read a text as a number. Return None if the text is not a number, names options, or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -422,16 +422,16 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*, or otherwise an empty
-    list.
+    """Return the labels in a text that names several of the question's options, such as *1, 3*,
+    or otherwise an empty list.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list in brackets or separated by semicolons or line breaks, or an empty list for any other
-    text.
+    """Return the items of a list in brackets or separated by semicolons or line breaks,
+    or an empty list for any other text.
     """
     items = parse_list(text)
     if items is not None:
@@ -447,8 +447,8 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings, or an empty list if any item is not a scalar or most items are
-    sentences.
+    """Return the items of a list as strings, or an empty list if any item is
+    not a scalar or most items are sentences.
     """
     if not all(isinstance(item, str | int | float) for item in values):
         return []

@@ -1,5 +1,5 @@
-"""Finds the roles of table columns by their names: the question, its correct answer, its options, its context, and so
-on.
+"""Finds the roles of table columns by their names: the question, its correct
+answer, its options, its context, and so on.
 
 This is the only module that contains column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Case,
 spaces and punctuation in names are ignored: `Correct Answer`, `correct_answer` and `correctAnswer` are the same. Where
@@ -154,8 +154,9 @@ def fold_name(name: str) -> str:
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the best column for a role, judging by name alone, or None if there is none. The role must not be
-    `TRUTH`.
+    """Return the best column for a role, judging by name alone, or None if there is none.
+
+    The role must not be `TRUTH`.
     """
     ranked = ranked_columns(columns, role)
     return ranked[0] if ranked else None
@@ -239,8 +240,9 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes between rows that differ in the columns `of`. A few repetitions are
-    tolerated.
+    """Return whether a column distinguishes between rows that differ in the columns `of`.
+
+    A few repetitions are tolerated.
     """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
@@ -257,8 +259,8 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column containing the correct answers, the candidates that contain grades, and the other
-    candidates.
+    """Return the column containing the correct answers, the candidates that contain grades,
+    and the other candidates.
     """
     ranked = [
         (rank, column)
@@ -302,8 +304,8 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is named `label` or `labels` and contains lists, which are topics rather than correct
-    answers.
+    """Return whether a column is named `label` or `labels` and contains lists,
+    which are topics rather than correct answers.
     """
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
@@ -317,8 +319,8 @@ def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows: it has unique integers, and either no name or a name like `index` or
-    `No`.
+    """Return whether a column numbers the rows: it has unique integers,
+    and either no name or a name like `index` or `No`.
     """
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False

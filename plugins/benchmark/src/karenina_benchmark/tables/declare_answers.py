@@ -200,8 +200,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string that the response must contain, or for a list of alternative
-    strings.
+    """Return the regular expression for a string that the response must contain,
+    or for a list of alternative strings.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
@@ -384,8 +384,8 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Return the message saying that some answers are objects and cannot be compared, or an empty string if
-    none are.
+    """Return the message saying that some answers are objects and cannot be compared,
+    or an empty string if none are.
     """
     if not objects:
         return ""
@@ -399,8 +399,8 @@ def _asks_yes_or_no(question: str) -> bool:
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any of
-    them.
+    """Return the labels (such as *late_delivery*) in a column that has only labels,
+    if no question mentions any of them.
     """
     texts = [
         (answer.truth, cell.question)

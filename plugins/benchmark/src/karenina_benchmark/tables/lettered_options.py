@@ -1,5 +1,5 @@
-"""The options of multiple-choice questions: reads them from cells, adds them to the question, and finds the correct
-one.
+"""The options of multiple-choice questions: reads them from cells, adds them to the question,
+and finds the correct one.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters of the options that a cell names by letter, text or column, or none if the cell is
-    ambiguous.
+    """Return the letters of the options that a cell names by letter, text or column, or none
+    if the cell is ambiguous.
     """
     readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())

@@ -88,10 +88,10 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the correct answer as a string. For a multiple-choice question, return the correct options with their
-        letters.
+        """Return the correct answer as a string.
 
-        Returns None if there is no correct answer.
+        For a multiple-choice question, return the correct options with their letters. Returns None if there is no
+        correct answer.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -140,8 +140,9 @@ def cell_text(cell: Any) -> str:
 
 
 def _question_text(cell: Any) -> str:
-    """Return the text of a question, which may consist of messages. Raises `NotText` if these contain more than
-    text.
+    """Return the text of a question, which may consist of messages.
+
+    Raises `NotText` if these contain more than text.
     """
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
@@ -200,8 +201,8 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a correct answer, with objects replaced by the answers in them, or None if the cell is
-    empty.
+    """Return the cell of a correct answer, with objects replaced by the answers in them, or None
+    if the cell is empty.
     """
     if isinstance(cell, float) and isnan(cell):
         return None
@@ -225,7 +226,7 @@ def has_alternatives(cell: Any) -> bool:
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the columns that are not used, including all contexts except the first."""
+    """Return the unused columns, including all contexts except the first."""
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
     return [column for column in (*contexts, *roles.unused) if column not in used]

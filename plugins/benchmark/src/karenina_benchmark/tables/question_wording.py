@@ -72,8 +72,9 @@ def asks_an_amount(question: str) -> bool:
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name. The answer is then never a number, even if
-    numeric.
+    """Return whether a question asks for a person, a code or a name.
+
+    The answer is then never a number, even if numeric.
     """
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
@@ -104,8 +105,8 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences with a question mark or in brackets, or the whole text if no sentence has a question
-    mark.
+    """Return the sentences with a question mark or in brackets,
+    or the whole text if no sentence has a question mark.
     """
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
@@ -133,8 +134,8 @@ def _may_be_unit(name: str, letters: bool) -> bool:
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or an empty tuple if there are
-    none.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*,
+    or an empty tuple if there are none.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):

@@ -323,8 +323,8 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the class names that the `datasets` library writes in a file's metadata, or an empty dict if there are
-    none.
+    """Return the class names that the `datasets` library writes in a file's metadata,
+    or an empty dict if there are none.
     """
     try:
         description = json.loads(metadata.get(b"huggingface", b"{}"))
@@ -350,8 +350,9 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class, given its number. Any value that is not the number of a class is returned
-    unchanged.
+    """Return the name of a class, given its number.
+
+    Any value that is not the number of a class is returned unchanged.
     """
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value

@@ -105,8 +105,8 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters, or else all references if exactly one of several is
-    correct.
+    """Return the options in the order of the run's letters,
+    or else all references if exactly one of several is correct.
 
     Returns None if neither is known.
     """

@@ -211,8 +211,9 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count a part that a sample refers to, and return it. Raises `BenchmarkFileError` if the size limit is
-        exceeded.
+        """Count a part that a sample refers to, and return it.
+
+        Raises `BenchmarkFileError` if the size limit is exceeded.
         """
         if not self._size.allows(part):
             what = "with the parts they refer to, the samples up to here are larger than a file may be"

@@ -133,14 +133,14 @@ def _has_reasoning(content: Any) -> bool:
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
-    """Return the answer that the log contains for a sample, or an empty string if there is none."""
+    """Return the answer in the log for a sample, or an empty string if there is none."""
     output = as_mapping(sample.get("output"))
     completion = output.get("completion")
     return completion if isinstance(completion, str) else ""
 
 
 def _text(content: Any) -> str:
-    """Return a message's content as a string, or as JSON if it contains more than text."""
+    """Return a message's content as a string, or as JSON if the content includes more than text."""
     try:
         return as_text(content)
     except NotText:
@@ -180,8 +180,9 @@ def _base_name(name: str) -> str:
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the options of the scorers, keyed by name. These are the scorers in the log or, failing that, those with
-    scores.
+    """Return the options of the scorers, keyed by name.
+
+    These are the scorers in the log or, failing that, those with scores.
     """
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}

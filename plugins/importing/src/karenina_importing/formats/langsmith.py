@@ -48,7 +48,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Return the row for an example or a run. A run has the id of its example, if it has one."""
+    """Return the row for an example or a run. The id of a run's row is that of its example, if there is one."""
     is_run = bool(_RUN & item.keys())
     reference = item.get("reference_outputs")
     if reference is None and isinstance(item.get("reference_example"), Mapping):

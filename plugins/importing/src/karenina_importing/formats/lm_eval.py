@@ -43,8 +43,8 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document, from its first filter only, because the lines of other filters have the same
-    replies.
+    """Yield a row for each document, from its first filter only,
+    because the lines of other filters have the same replies.
     """
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])

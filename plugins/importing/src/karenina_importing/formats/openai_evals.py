@@ -159,8 +159,9 @@ def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return an eval's sample file. Raises `BenchmarkFileError` if the eval names no file, or if the file is not
-    found.
+    """Return an eval's sample file.
+
+    Raises `BenchmarkFileError` if the eval names no file, or if the file is not found.
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):

@@ -81,8 +81,9 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each evaluator's name and arguments. An evaluator is a name, `{name: arguments}`, or an object with a key
-    `name`.
+    """Yield each evaluator's name and arguments.
+
+    An evaluator is a name, `{name: arguments}`, or an object with a key `name`.
     """
     for evaluator in listed if isinstance(listed, list) else ():
         if isinstance(evaluator, str):

@@ -145,8 +145,8 @@ def _shares(counts: Counter[str]) -> dict[str, float]:
 
 
 def _side(results: Results) -> Side:
-    """Return one run's side of a change, with the answer and reason from its first result, or "" if there are no
-    results.
+    """Return one run's side of a change, with the answer and reason from its first result,
+    or "" if there are no results.
     """
     verdicts = [value for result in results if (value := verdict(result)) is not None]
     first = results[0] if results else None

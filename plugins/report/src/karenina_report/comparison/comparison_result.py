@@ -48,8 +48,8 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs between the runs: in total, and for each run that has the higher
-    value.
+    """The number of questions whose value differs between the runs: in total,
+    and for each run that has the higher value.
     """
 
     questions: int
@@ -235,8 +235,9 @@ class Pair(ReportModel):
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons. `baseline` is the label of the run with which the others are
-    compared.
+    """Several runs and their pairwise comparisons.
+
+    `baseline` is the label of the run with which the others are compared.
     """
 
     runs: Sequence[ComparedRun]
@@ -246,8 +247,8 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return, keyed by label, the run that each run must not be worse than: the baseline, or otherwise the first
-        run.
+        """Return, keyed by label, the run that each run must not be worse than: the baseline,
+        or otherwise the first run.
 
         If a file shares an answering model with the first file, or the first file contains several models, each of its
         runs is compared with the first file's run of the same model instead. The value is None if there is no such run.

@@ -32,8 +32,8 @@ _MOST_OF_A_VALUE: Final = 120
 
 @sections_of.register(Comparison)
 def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
-    """Yield the sections for `karenina compare` and notebooks, with at most `most_changes` changes of each kind per
-    pair.
+    """Yield the sections for `karenina compare` and notebooks,
+    with at most `most_changes` changes of each kind per pair.
     """
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
@@ -259,8 +259,8 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the interval for a group, described as rough if there are fewer than 20 questions, or `-` if there is
-    none.
+    """Return the interval for a group, described as rough if there are fewer than 20 questions,
+    or `-` if there is none.
     """
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
@@ -327,8 +327,8 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
 
 
 def _values_text(values: FieldValues) -> str:
-    """Return the values extracted in both runs, with the ground truth and the rule: `40 -> 6, truth 40, rule
-    ExactMatch`.
+    """Return the values extracted in both runs, with the ground truth and the rule:
+    `40 -> 6, truth 40, rule ExactMatch`.
     """
     sides = (
         f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"

@@ -214,8 +214,9 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
-    """Return the power of a comparison, or None if there is no standard error. `flipping` is the share of flipped
-    questions.
+    """Return the power of a comparison, or None if there is no standard error.
+
+    `flipping` is the share of flipped questions.
     """
     if error is None:
         return None
@@ -231,16 +232,16 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, or None if there is only one
-    replicate.
+    """Return the share of the differences' variance that comes from replicates,
+    or None if there is only one replicate.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None if there is only one
-    replicate.
+    """Return the variance that replicates add to a question's mean difference,
+    or None if there is only one replicate.
     """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:

@@ -117,8 +117,9 @@ def _is_undecided(result: VerificationResult) -> bool:
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
-    """Return an undecided result as correct if its values are in `right`, and otherwise as wrong. Leave others
-    unchanged.
+    """Return an undecided result as correct if its values are in `right`, and otherwise as wrong.
+
+    Leave others unchanged.
     """
     if not _is_undecided(result):
         return result
@@ -258,8 +259,8 @@ def _frozen(value: object) -> str | None:
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether both runs have answers for the same questions and replicates, and all of these have the same
-    text.
+    """Return whether both runs have answers for the same questions and replicates,
+    and all of these have the same text.
     """
     some = False
     for ours, theirs in questions:

@@ -135,8 +135,8 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
     def coefficient(observed: Array, totals: Array) -> Array:
-        """Return Krippendorff's alpha for each sample, given its observed disagreement and its number of ratings per
-        class.
+        """Return Krippendorff's alpha for each sample, given its observed
+        disagreement and its number of ratings per class.
         """
         size = totals.sum(axis=-1)
         coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))

@@ -47,8 +47,9 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result. Return the number of tests, failures and errors, and the total number of
-    seconds.
+    """Add a test case for each result.
+
+    Return the number of tests, failures and errors, and the total number of seconds.
     """
     tests = failures = errors = 0
     seconds = 0.0

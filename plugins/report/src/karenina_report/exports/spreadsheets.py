@@ -153,8 +153,9 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet from which results are read back. It contains their JSON in pieces, each with the number of
-        its result.
+        """Add the sheet from which results are read back.
+
+        It contains their JSON in pieces, each with the number of its result.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])

@@ -228,8 +228,9 @@ class PageFiles:
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page. `folders` finds their contents, and is None for results in
-        memory.
+        """Return the files of a result for the page.
+
+        `folders` finds their contents, and is None for results in memory.
         """
         return [self._describe(kept, folders) for kept in result.metadata.files]
 

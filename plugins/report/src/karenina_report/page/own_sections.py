@@ -44,8 +44,8 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
-    """Return the section that shows the rates of each run, by judge if there are several, and the run's calls and
-    cost.
+    """Return the section that shows the rates of each run, by judge if there are several,
+    and the run's calls and cost.
     """
     undecided = any(run.summary.undecided for run in page.runs)
     columns = [
@@ -84,8 +84,8 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return the rates of all runs by a column in one table and plot, or None if no run has several values in the
-    column.
+    """Return the rates of all runs by a column in one table and plot,
+    or None if no run has several values in the column.
 
     The table shows at most 200 values, those with the most judged results.
     """

@@ -272,8 +272,8 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return the unit of each answer, and its verdicts in the order of `judges`, with None for a judge that
-    gave none.
+    """Return the unit of each answer, and its verdicts in the order of `judges`,
+    with None for a judge that gave none.
     """
     return (
         [units.of(question) for question, _ in rated],

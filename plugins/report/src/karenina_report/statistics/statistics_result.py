@@ -82,8 +82,9 @@ def as_coefficient(found: Kappa | None) -> Coefficient | None:
 
 
 class Agreement(ReportModel):
-    """The agreement between two judges on the same answers. `kappa` is None if a judge gave only one kind of
-    verdict.
+    """The agreement between two judges on the same answers.
+
+    `kappa` is None if a judge gave only one kind of verdict.
     """
 
     a: str

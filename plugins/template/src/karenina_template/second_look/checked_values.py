@@ -145,8 +145,8 @@ def _is_short(value: str) -> bool:
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause around another of the `values`, judging by the lower-case words around that
-    value.
+    """Return whether `value` is a clause around another of the `values`,
+    judging by the lower-case words around that value.
     """
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
@@ -180,8 +180,8 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Have the judge take a second look at `response`, and return the value it chooses as the answer, or None if it
-    chooses none.
+    """Have the judge take a second look at `response`, and return the value it chooses as the answer,
+    or None if it chooses none.
 
     `value` and `rejected` come from the first look. If a reply cannot be used, `value` is returned and the error is
     recorded in the result field `parsing`.
@@ -291,8 +291,8 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each of the `values` that the judge seems to have misread, or None if there
-    are none.
+    """Return `schema` with a choice for each of the `values` that the judge seems to have misread,
+    or None if there are none.
 
     - A whole number seems misread if the response does not contain it, but contains numbers written in several words
       with the same first digit and at most one digit more or less; these are the choices.
@@ -316,7 +316,7 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a number, possibly with limits."""
+    """Return whether a field's schema describes a number, possibly with limits."""
     options = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 

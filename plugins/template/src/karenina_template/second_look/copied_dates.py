@@ -1,4 +1,4 @@
-"""Detection of dates that a judge invents, so that they do not count as wrong answers.
+"""Detects dates invented by a judge, so that they do not count as wrong answers.
 
 A date from any judge is rejected if the text contains none. A small judge copies digits well, but makes mistakes when
 it converts a date: for *26 April 1986* it writes 2647-04-19. If the response has no such year, the judge chooses among
@@ -88,7 +88,7 @@ _READ: Final = (
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a date, with or without a time."""
+    """Return whether a field's schema describes a date, with or without a time."""
     options = [option for option in part.get("anyOf", [part]) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("format") in _FORMATS
 
@@ -120,8 +120,8 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield the field name and value of each date in the template's fields, including dates within strings and
-    lists.
+    """Yield the field name and value of each date in the template's fields,
+    including dates within strings and lists.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -149,8 +149,8 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` for a date whose year is not in the response, unless the response has dates to
-    choose from.
+    """Raise `InvalidReply` for a date whose year is not in the response,
+    unless the response has dates to choose from.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -160,8 +160,8 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether a response contains years, but does not contain `year` in four digits, two digits or English
-    words.
+    """Return whether a response contains years, but does not contain `year` in
+    four digits, two digits or English words.
 
     Return False if the response contains no year in four digits, because its years may be in another calendar or
     written in other words.

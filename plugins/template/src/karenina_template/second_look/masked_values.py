@@ -179,8 +179,9 @@ class MaskedText:
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with each value replaced by its letter. If there are letters, only nearby sentences are
-        kept.
+        """Return the response with each value replaced by its letter.
+
+        If there are letters, only nearby sentences are kept.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
@@ -196,15 +197,14 @@ class MaskedText:
 
 
 def normalize_value(value: str) -> str:
-    """Return `value` in lower case, with single spaces and without punctuation around it."""
+    """Return `value` in lower case, with single spaces and without surrounding punctuation."""
     return " ".join(fold(value).strip(_EDGES).casefold().split())
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability that each of `values` is the answer in `response`. The key None means "no
-    answer".
+    """Return the mean log-probability that each of `values` is the answer in `response`.
 
-    `values` must be written as in the response.
+    The key None means "no answer". `values` must be written as in the response.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):

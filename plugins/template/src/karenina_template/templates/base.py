@@ -1,5 +1,5 @@
-"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, the fields' ground truths and verification
-strategy.
+"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, the fields'
+ground truths and verification strategy.
 """
 
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
@@ -72,8 +72,9 @@ class AnswerKey:
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit for each field, from 0 to 1, given the results. The credit for an undecided field
-        is None.
+        """Return the credit for each field, from 0 to 1, given the results.
+
+        The credit for an undecided field is None.
         """
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
@@ -218,8 +219,9 @@ class BaseAnswer(BaseModel):
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit for each verified field, from 0 to 1, keyed by name. The credit for an undecided field is
-        None.
+        """Return the credit for each verified field, from 0 to 1, keyed by name.
+
+        The credit for an undecided field is None.
         """
         return self._credits(self._results())
 
@@ -253,7 +255,7 @@ class BaseAnswer(BaseModel):
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _bound_response(self) -> str:
-        """Return the raw response, or an empty string if the answer was not bound to one."""
+        """Return the raw response, or an empty string if the answer was not bound to a response."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
@@ -263,8 +265,8 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make every new instance of the class call `ground_truth()`, and set `correct` to the ground truths of verified
-    fields.
+    """Make every new instance of the class call `ground_truth()`,
+    and set `correct` to the ground truths of verified fields.
 
     `model_post_init` is replaced only for classes with ground truths. The classes shared by declared templates have
     none, and must remain fast.
@@ -278,8 +280,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method. Set `correct` to the ground truths unless these calls have
-        set it.
+        """Call `ground_truth()` and the inherited method.
+
+        Set `correct` to the ground truths unless these calls have set it.
         """
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
@@ -294,8 +297,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without verification data and defaults. Properties that happen to share these keys' names are
-    kept.
+    """Return `schema` without verification data and defaults.
+
+    Properties that happen to share these keys' names are kept.
     """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():

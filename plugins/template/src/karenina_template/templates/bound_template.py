@@ -37,8 +37,8 @@ _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An answer template, made up of a `shape` shared with other templates and its own `key` (ground truths and
-    strategy).
+    """An answer template, made up of a `shape` shared with other templates and its
+    own `key` (ground truths and strategy).
 
     `descriptions` contains the field descriptions, unless they are part of the shape. `own_source` is None if the
     source is unavailable. Use `load_template` or `template_of_class` to create a template.
@@ -88,7 +88,7 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -151,7 +151,7 @@ class BoundTemplate:
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
@@ -164,8 +164,8 @@ class BoundTemplate:
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """Return the answer with the judge's `values`, the question's ID, the ground truths, the weights and the
-        `response`.
+        """Return the answer with the judge's `values`, the question's ID, the ground
+        truths, the weights and the `response`.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
         values are repaired in the same way as a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric
@@ -206,7 +206,7 @@ class BoundTemplate:
         return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values that the judge filled in, as JSON values keyed by field."""
+        """Return the values filled in by the judge as JSON values, keyed by field."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
@@ -278,8 +278,9 @@ class BoundTemplate:
 
 
 def _is_timestamp(value: object) -> bool:
-    """Return whether pydantic would read `value` as seconds since 1970. A judge means something else, such as a
-    year.
+    """Return whether pydantic would read `value` as seconds since 1970.
+
+    A judge means something else, such as a year.
     """
     if isinstance(value, str):
         return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
@@ -330,8 +331,9 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` converted to JSON values. Sets become sorted lists, and values without a JSON equivalent become
-    strings.
+    """Return `value` converted to JSON values.
+
+    Sets become sorted lists, and values without a JSON equivalent become strings.
     """
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)

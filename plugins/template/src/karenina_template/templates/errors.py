@@ -65,7 +65,7 @@ class InvalidAnswer(KareninaError, TypeError):
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`; `names` are the names of its `BaseAnswer` subclasses."""
+    """Return the error for a source without a class `Answer`. `names` are the names of its `BaseAnswer` subclasses."""
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

@@ -81,7 +81,7 @@ class FieldRule:
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes; for a field that reads the raw response, return whether `response` does.
+        """Return whether `value` passes, or whether `response` passes if the field reads the raw response.
 
         Raises `InvalidAnswer` if the primitive returns anything but True, False or `Undecided`.
         """
@@ -99,8 +99,8 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value`, from 0 to 1, given the result of `passes`, or None if that result is
-        undecided.
+        """Return the credit for `value`, from 0 to 1, given the result of `passes`,
+        or None if that result is undecided.
         """
         if result is None or isinstance(result, Undecided):
             return None
@@ -225,11 +225,10 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """Converts each ground truth to the type its field is annotated with. Rejects ground truths that no answer could
-    match.
+    """Converts each ground truth to the type its field is annotated with.
 
-    One object serves all templates of a shape. `adapters` maps fields to type adapters. Missing adapters are built on
-    first use.
+    Rejects ground truths that no answer could match. One object serves all templates of a shape. `adapters` maps fields
+    to type adapters. Missing adapters are built on first use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -238,8 +237,8 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` converted to the type of the field `name`; for example, an enum's value becomes an enum
-        member.
+        """Return `truth` converted to the type of the field `name`;
+        for example, an enum's value becomes an enum member.
 
         Any number is valid for a numeric annotation (an integer field may be compared with 2.5). A date or number is
         valid for a text field if the primitive can read it from text. Raises `TemplateError` for ground truths that no
@@ -273,8 +272,8 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        """Return the type adapter for a field, built on first use, or None if the field can only be validated by the
-        class.
+        """Return the type adapter for a field, built on first use, or None
+        if the field can only be validated by the class.
         """
         with CLASS_BUILD_LOCK:
             if name not in self._adapters:
@@ -289,8 +288,9 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types in a union, except None. If the annotation is not a union, return a set that contains
-    only it.
+    """Return the types in a union, except None.
+
+    If the annotation is not a union, return a set that contains only it.
     """
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}

@@ -182,7 +182,7 @@ def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
 
 
 def _only(text: str, characters: frozenset[str] | str) -> str:
-    """Return the characters of the text that are among `characters`, in order."""
+    """Return those characters of the text that are in `characters`, in order."""
     return "".join(character for character in text if character in characters)
 
 

@@ -39,8 +39,8 @@ class _Failure:
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
-        """Return a key that is equal for failures with the same cause: the step, the error type and the error
-        message.
+        """Return a key that is equal for failures with the same cause:
+        the step, the error type and the error message.
         """
         return self.step, type(self.error), str(self.error)
 
@@ -103,7 +103,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a correct answer, or None if `correct` lacks a value for any field that the judge fills."""
+    """Return the values of a correct answer, or None if `correct` has no value for a field that the judge fills."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -128,8 +128,8 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether the error was raised because a value was None, such as a failed search or a missing ground
-    truth.
+    """Return whether the error was raised because a value was None, such as a
+    failed search or a missing ground truth.
     """
     if isinstance(error, AttributeError):
         return error.obj is None
@@ -137,7 +137,7 @@ def _is_of_none(error: Exception) -> bool:
 
 
 def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
-    """Yield the global names and attributes that the class's own methods use."""
+    """Yield the global names and attributes used by the class's own methods."""
     for cls in answer.__mro__:
         if cls is BaseAnswer:
             return
@@ -151,8 +151,9 @@ def _described(error: Exception) -> str:
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield sample values for all fields in a judge's `schema`, keyed by field. The samples may violate its
-    constraints.
+    """Yield sample values for all fields in a judge's `schema`, keyed by field.
+
+    The samples may violate the schema's constraints.
     """
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}

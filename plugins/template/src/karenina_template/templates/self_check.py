@@ -1,5 +1,5 @@
-"""Checks templates without a model: ground truths must pass, changed ground truths must fail, and judges must see
-neither.
+"""Checks templates without a model: ground truths must pass, changed ground truths must fail,
+and judges must see neither.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth that fails, changed ground truth that passes, and field that cannot be
-    checked.
+    """Yield a flaw for each ground truth that fails, changed ground truth that passes,
+    and field that cannot be checked.
     """
     return _find_truth_flaws(bound, {})
 
@@ -181,8 +181,8 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a ground truth that fails: a warning if the primitive ignores ground truths, otherwise an
-    error.
+    """Return the flaw for a ground truth that fails: a warning
+    if the primitive ignores ground truths, otherwise an error.
     """
     kind = type(rule.primitive).__name__
     what = f"the truth {_short_repr(rule.truth)} of {name!r} does not pass its own {kind}"
@@ -210,8 +210,8 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one, or cannot be
-    checked.
+    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one,
+    or cannot be checked.
     """
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -269,8 +269,8 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each constraint that is neither shown to a judge nor applied, because it could reveal the
-    ground truth.
+    """Yield a flaw for each constraint that is neither shown to a judge nor applied,
+    because it could reveal the ground truth.
     """
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:

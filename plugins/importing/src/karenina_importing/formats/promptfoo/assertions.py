@@ -127,8 +127,8 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return a correct answer with templates filled in, or None if this fails or the answer is not a string or
-    number.
+    """Return a correct answer with templates filled in, or None if this fails
+    or the answer is not a string or number.
     """
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -279,8 +279,8 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in, or `_UNKNOWN` if only promptfoo can fill
-        them in.
+        """Return the value of an assertion with templates filled in,
+        or `_UNKNOWN` if only promptfoo can fill them in.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:

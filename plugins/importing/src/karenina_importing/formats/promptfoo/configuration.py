@@ -59,8 +59,8 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (a string or messages, with templates) and its label, or the problem that prevents it from being
-    read.
+    """A prompt (a string or messages, with templates) and its label,
+    or the problem that prevents it from being read.
     """
 
     raw: Any
@@ -323,8 +323,8 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt for a test without prompts: the variable containing the question, or no text if this is
-        unclear.
+        """Return the prompt for a test without prompts: the variable containing the question,
+        or no text if this is unclear.
         """
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
@@ -362,10 +362,10 @@ class _Config:
         variables: Mapping[str, Any],
         turns: Sequence[str],
     ) -> SourceRow:
-        """Return the row for one test with one prompt. `turns` contains the names of variables that contain a
-        conversation.
+        """Return the row for one test with one prompt.
 
-        Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
+        `turns` contains the names of variables that contain a conversation. Raises `NotFilled` if only promptfoo can
+        make the prompt, and `BenchmarkFileError` if the rows become too large.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -448,8 +448,9 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with inherited values. Variables, options and metadata are merged, and assertions are
-    concatenated.
+    """Return a test with inherited values.
+
+    Variables, options and metadata are merged, and assertions are concatenated.
     """
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
@@ -462,7 +463,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of the names, or starts with one (`name:`, `name*`)."""
+    """Return whether a prompt's label is one of the names, or starts with one of them (`name:`, `name*`)."""
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names

@@ -97,7 +97,7 @@ class _Output:
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if it never can."""
+        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if the output never can."""
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
             raise NotTranslated(text)
@@ -125,8 +125,8 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _rule(condition: _Condition) -> dict[str, Any]:
-    """Return the rule that checks a condition in the response: `TraceContains` if possible, and otherwise
-    `TraceRegex`.
+    """Return the rule that checks a condition in the response: `TraceContains` if possible,
+    and otherwise `TraceRegex`.
     """
     if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
         return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
@@ -194,8 +194,9 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position, skipping it and any following blanks. Return None if it does not
-        match.
+        """Match `token` at the current position, skipping it and any following blanks.
+
+        Return None if it does not match.
         """
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
@@ -205,7 +206,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
+        """Match `token` like `_take`. Raises `NotTranslated` if there is no match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -213,7 +214,9 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
+        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if the depth exceeds
+        `_DEEPEST`.
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -264,7 +267,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)`, whose value is an array or null, or None for other code."""
+        """Return the condition in `output.match(...)` (an array or null in JavaScript), or None for other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -274,8 +277,9 @@ class _Reader:
         return condition
 
     def _look_up(self, values: Mapping[str, T]) -> T:
-        """Return the value of the constant that is read next. Raises `NotTranslated` if `values` has no value
-        for it.
+        """Return the value of the constant that is read next.
+
+        Raises `NotTranslated` if `values` has no value for it.
         """
         name = self._need(_NAME)[0]
         if name not in values:

@@ -41,8 +41,8 @@ class NotTranslated(ValueError):
 
 
 def translate(source: str, flags: str) -> str:
-    """Return the pattern for a JavaScript regular expression, to be used with ASCII, and with IGNORECASE for the flag
-    i.
+    """Return the pattern for a JavaScript regular expression, to be used with ASCII,
+    and with IGNORECASE for the flag i.
 
     Raises `NotTranslated` if there is no pattern with exactly the same meaning.
     """
@@ -226,8 +226,9 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Add a character class whose opening bracket has been read. Raises `NotTranslated` if it is not closed or is
-        empty.
+        """Add a character class whose opening bracket has been read.
+
+        Raises `NotTranslated` if it is not closed or is empty.
         """
         negated = self.source.startswith("^", self.at)
         self.at += negated

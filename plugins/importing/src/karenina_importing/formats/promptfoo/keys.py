@@ -100,8 +100,8 @@ def unread_of_test(test: Any) -> list[str]:
 
 
 def _meant(key: str) -> str:
-    """Return a note naming the key that was probably meant by a key that promptfoo does not read, or "" if none is
-    similar.
+    """Return a note naming the key that was probably meant by a key that promptfoo does not read,
+    or "" if none is similar.
     """
     stem = key.casefold().replace("_", "")
     right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)

@@ -79,8 +79,9 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results, or None if there is none. It is nested one or two levels deep, depending on the
-    version.
+    """Return the list of results, or None if there is none.
+
+    It is nested one or two levels deep, depending on the version.
     """
     results = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(results, Mapping):

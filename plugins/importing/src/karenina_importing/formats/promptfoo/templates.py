@@ -106,8 +106,8 @@ def names_in(template: Any) -> set[str]:
 
 
 def show(value: Any) -> str:
-    """Return a value as it appears in a filled-in template: a string unchanged, null as "", and anything else
-    as JSON.
+    """Return a value as it appears in a filled-in template: a string unchanged, null as "",
+    and anything else as JSON.
     """
     if value is None or value is MISSING:
         return ""

@@ -154,8 +154,9 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`. Any other text means
-    `equals`.
+    """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`.
+
+    Any other text means `equals`.
     """
     text = text.strip()
     if text.startswith(FILE):

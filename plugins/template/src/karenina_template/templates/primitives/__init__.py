@@ -103,11 +103,10 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a primitive class under its full name (`Primitive.full_name`). Returns the class, for use as a
-    decorator.
+    """Register a primitive class under its full name (`Primitive.full_name`).
 
-    Registering the same class again has no effect. Raises `DuplicatePrimitive` if another class has the same name, and
-    `TypeError` for anything but a subclass of `Primitive`.
+    Returns the class, for use as a decorator. Registering the same class again has no effect. Raises
+    `DuplicatePrimitive` if another class has the same name, and `TypeError` for anything but a subclass of `Primitive`.
     """
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:

@@ -76,33 +76,33 @@ class Primitive(BaseModel):
         """Raise `ValueError` if `expected` is not a valid ground truth. By default, accept any ground truth."""
 
     def accept(self, expected: object) -> object:
-        """Return a value that a judge may extract and that passes for `expected`; by default, this is `expected`
-        itself.
+        """Return a value that a judge may extract and that passes for `expected`;
+        by default, this is `expected` itself.
 
         Override this if the ground truth itself does not pass, such as an excluded bound. Used by `karenina check`.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the same kind as the ground truth `expected`. It must be outside every tolerance and
-        not pass.
+        """Return a wrong value of the same kind as the ground truth `expected`.
 
-        `karenina check` reports templates that accept this value. None, the default, means that there is no such value,
-        and the field is listed as one that cannot be checked. Must not raise an exception for a valid ground truth.
+        It must be outside every tolerance and not pass. `karenina check` reports templates that accept this value.
+        None, the default, means that there is no such value, and the field is listed as one that cannot be checked.
+        Must not raise an exception for a valid ground truth.
         """
         return None
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError`, explaining how to fix the problem, if the primitive cannot work with this
-        configuration.
+        """Raise `RuntimeError`, explaining how to fix the problem,
+        if the primitive cannot work with this configuration.
 
         Called once for each different primitive in a run, before any call to a model. Does nothing by default.
         """
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name used in files: the class name, preceded by the package for third parties
-        (`my_package.Close`).
+        """Return the name used in files: the class name, preceded by the package
+        for third parties (`my_package.Close`).
         """
         return namespace_of(cls) + cls.__name__
 

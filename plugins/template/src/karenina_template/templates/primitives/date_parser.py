@@ -121,7 +121,7 @@ def is_month(word: str) -> bool:
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return the first reading of `value` as a complete date, or None if it is not one. See `read_dates`."""
+    """Return the first reading of `value` as a complete date, or None if there is no such reading. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)
 
 

@@ -46,7 +46,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
 def _check_format(format: str | None) -> str | None:
-    """Return `format`. Raises `ValueError` if it does not contain year, month and day."""
+    """Return `format`. Raises `ValueError` if it does not contain the year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -93,8 +93,9 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
-        """Return the ground truth as a date, read in `format` or ISO 8601 format. Raises `ValueError` if it is in
-        neither format.
+        """Return the ground truth as a date, read in `format` or ISO 8601 format.
+
+        Raises `ValueError` if it is in neither format.
         """
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)

@@ -41,12 +41,11 @@ class BooleanMatch(Primitive, defer_build=True):
 
 
 class LiteralMatch(Primitive, defer_build=True):
-    """Passes if the value equals the ground truth. For fields with few possible values (`Literal["low", "high"]`, an
-    enum).
+    """Passes if the value equals the ground truth.
 
-    Strings are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
-    equals 1. A list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the
-    ground truth.
+    Use it for fields with few possible values (`Literal["low", "high"]`, an enum). Strings are folded, but not
+    normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True equals 1. A list equals a tuple
+    of equal items. None never passes and NaN equals nothing, so neither can be the ground truth.
     """
 
     def check_expected(self, expected: object) -> None:
@@ -93,8 +92,8 @@ class SetContainment(Primitive, defer_build=True):
         return self
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is a list, tuple or set for which some values pass and others
-        fail.
+        """Raise `ValueError` unless the ground truth is a list, tuple or set for
+        which some values pass and others fail.
         """
         self._truth(expected)
 
@@ -171,8 +170,9 @@ class OrderedMatch(Primitive, defer_build=True):
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
-        """Return the ground truth's items as strings. Raises `ValueError` if it is not a list of strings, numbers or
-        dates.
+        """Return the ground truth's items as strings.
+
+        Raises `ValueError` if it is not a list of strings, numbers or dates.
         """
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):

@@ -57,8 +57,8 @@ class _Word:
         return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
-        """Return whether the word is separated from the previous one by more than a space, or by any space next to a
-        hyphen.
+        """Return whether the word is separated from the previous one by more than a space,
+        or by any space next to a hyphen.
         """
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
@@ -106,8 +106,9 @@ def read_numbers(text: str) -> Numbers | None:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the numbers in a text, in digits and in words, ordered by position. Some numbers are split into several
-    parts.
+    """Return the numbers in a text, in digits and in words, ordered by position.
+
+    Some numbers are split into several parts.
     """
     words: list[_Word] = []
     for match in _TOKEN.finditer(text):
@@ -161,7 +162,7 @@ def _join(first: _Part, second: _Part, text: str) -> _Part | None:
 
 
 def _ends_year(value: float, written: str) -> bool:
-    """Return whether a number can be the second half of a year: two digits, or one after *oh*, *o* or *zero*."""
+    """Return whether a number can be the second half of a year: two digits, or one digit after *oh*, *o* or *zero*."""
     return 10 <= value <= 99 or (value < 10 and written.startswith(("oh", "o ", "zero")))
 
 

@@ -282,8 +282,8 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Gives credit by distance from the ground truth: full up to `full_credit`, then decreasing, and none from
-    `cutoff` on.
+    """Gives credit by distance from the ground truth: full up to `full_credit`, then decreasing,
+    and none from `cutoff` on.
 
     With `mode` "relative" (the default), the distance is measured as a fraction of the ground truth's size, so that for
     a ground truth of 0 only 0 earns credit. With "absolute", it is measured in the field's own unit. Credit decreases
@@ -329,12 +329,12 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive, defer_build=True):
-    """Gives full credit from `min` to `max`; outside, credit falls to 0 at a distance of `margin`. The ground truth is
-    ignored.
+    """Gives full credit from `min` to `max`; outside, credit falls to 0 at a distance of `margin`.
 
-    With `mode` "absolute" (the default), the margin is in the field's own unit; with "relative", it is a fraction of
-    the range's width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is
-    set; these do not affect the credit. `min` must be below `max`, and `margin` above 0.
+    The ground truth is ignored. With `mode` "absolute" (the default), the margin is in the field's own unit; with
+    "relative", it is a fraction of the range's width. `check` passes inside the range, both ends included unless
+    `exclusive_min` or `exclusive_max` is set; these do not affect the credit. `min` must be below `max`, and `margin`
+    above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -382,8 +382,8 @@ def _short_direction(direction: object) -> object:
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the right side of the ground truth; on the wrong side, credit falls to 0 at a distance of
-    `margin`.
+    """Gives full credit on the right side of the ground truth;
+    on the wrong side, credit falls to 0 at a distance of `margin`.
 
     With `direction` "min" (or "minimum"), the ground truth is the lowest correct value; with "max" (or "maximum"), the
     highest. With `mode` "relative" (the default), the margin is a fraction of the ground truth's size, so that a ground

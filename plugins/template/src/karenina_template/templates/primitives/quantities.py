@@ -75,8 +75,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the number and the unit are the same, or `Undecided` in the cases listed in the class's
-        docstring.
+        """Return whether the number and the unit are the same,
+        or `Undecided` in the cases listed in the class's docstring.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:

@@ -216,8 +216,8 @@ def _plain(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of a text ("" if there is none) and the position where the number
-    starts.
+    """Return the comparison sign at the start of a text ("" if there is none)
+    and the position where the number starts.
     """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
@@ -254,8 +254,9 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a matched number, the likeliest first. A number that is too large or small is
-    None.
+    """Return the possible readings of a matched number, the likeliest first.
+
+    A number that is too large or small is None.
     """
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
@@ -269,8 +270,8 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with separators, written with a decimal point, or an empty list if they are no
-    number.
+    """Return the readings of digits with separators, written with a decimal point,
+    or an empty list if they are no number.
     """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]

@@ -74,8 +74,9 @@ class ExactMatch(Primitive, defer_build=True):
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
-        """Return the normalized ground truth. Raises `ValueError` if it has no string form or becomes empty by
-        normalization.
+        """Return the normalized ground truth.
+
+        Raises `ValueError` if it has no string form or becomes empty by normalization.
         """
         truth = text_of(expected)
         if truth is None:
@@ -118,7 +119,7 @@ class ContainsAny(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -133,7 +134,7 @@ class ContainsAll(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -160,7 +161,7 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:

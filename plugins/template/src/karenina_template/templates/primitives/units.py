@@ -110,8 +110,8 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*, or None if it is
-    unknown.
+    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*,
+    or None if it is unknown.
 
     Case matters only if it distinguishes two units, such as mW and MW.
     """

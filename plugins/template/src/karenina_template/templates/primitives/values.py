@@ -1,4 +1,4 @@
-"""Conversions of values to the forms that primitives compare: strings, numbers, collections and hashable keys.
+"""Converts values to the forms that primitives compare: strings, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
 tuple, set, dict, model. The functions never raise; most return None for values that they cannot convert.
@@ -143,8 +143,9 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later. If that is out of range, return the one `days` earlier or, failing that,
-    None.
+    """Return the date or time `days` later.
+
+    If that is out of range, return the one `days` earlier or, failing that, None.
     """
     for step in (timedelta(days), timedelta(-days)):
         try:

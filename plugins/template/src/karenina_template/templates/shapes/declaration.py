@@ -129,8 +129,9 @@ def _union(parts: tuple[Annotation, ...]) -> Annotation:
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return the type name and the value of a literal's option. Raises `TemplateError` if a literal cannot contain the
-    value.
+    """Return the type name and the value of a literal's option.
+
+    Raises `TemplateError` if a literal cannot contain the value.
     """
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
@@ -202,8 +203,8 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The declarations in a whole source: the answer, all classes by name, and the scope that gives names their
-    meanings.
+    """The declarations in a whole source: the answer, all classes by name,
+    and the scope that gives names their meanings.
     """
 
     answer: ModelDeclaration
@@ -211,8 +212,9 @@ class Declaration:
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields, keyed by field. Fields without a description are left
-        out.
+        """Return the descriptions of the answer's own fields, keyed by field.
+
+        Fields without a description are left out.
         """
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 

@@ -135,8 +135,8 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """Return the source of `node` for use in a message, cut to 80 characters, or the node's type if it has no
-    source.
+    """Return the source of `node` for use in a message, cut to 80 characters,
+    or the node's type if it has no source.
     """
     try:
         text = ast.unparse(node)
@@ -177,8 +177,9 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return the positional and keyword arguments of a call. Raises `UntrustedTemplate` if any arguments are
-    unpacked.
+    """Return the positional and keyword arguments of a call.
+
+    Raises `UntrustedTemplate` if any arguments are unpacked.
     """
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
@@ -262,8 +263,9 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    """Return the dictionary defined by a `{...}` expression. Raises `UntrustedTemplate` if the expression unpacks a
-    mapping.
+    """Return the dictionary defined by a `{...}` expression.
+
+    Raises `UntrustedTemplate` if the expression unpacks a mapping.
     """
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):

@@ -165,8 +165,8 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the opened type for an alias made by a `type` statement, or the alias itself if opening changes
-        nothing.
+        """Return the opened type for an alias made by a `type` statement,
+        or the alias itself if opening changes nothing.
         """
         if alias in self._open_now:
             return alias
@@ -176,8 +176,8 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Return a subclass of a model with the types of all fields except `tags` opened, or the model if no type
-        changes.
+        """Return a subclass of a model with the types of all fields except `tags` opened,
+        or the model if no type changes.
 
         A model that contains itself is not opened.
         """

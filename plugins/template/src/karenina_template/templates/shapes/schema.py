@@ -1,5 +1,5 @@
-"""The JSON Schema for a judge: names, types, field descriptions, and constraints that do not give a ground
-truth away.
+"""The JSON Schema for a judge: names, types, field descriptions,
+and constraints that do not give a ground truth away.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def is_reasoning(name: str) -> bool:
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Return `part` with the description `text`, at the position among the sorted keys where pydantic would put it."""
+    """Return `part` with the description `text`, inserted among the sorted keys where pydantic would put it."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
@@ -277,7 +277,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the names of the definitions that a part refers to, possibly repeatedly."""
+    """Yield the names of the definitions that a part refers to. A name may be repeated."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):

@@ -54,8 +54,8 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape for `key` from the cache (which holds up to 1,024 shapes), building and caching it if it is
-    missing.
+    """Return the shape for `key` from the cache (which holds up to 1,024 shapes),
+    building and caching it if it is missing.
     """
     with CLASS_BUILD_LOCK:
         shape = _shapes.get(key)
@@ -163,15 +163,15 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field, or None if the field has constraints or uses classes from its
-    source.
+    """Return the adapter and schema for a field, or None
+    if the field has constraints or uses classes from its source.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
+    """Return the adapter and schema for an annotation, or None if JSON Schema does not support the annotation."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -220,7 +220,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Return the declared enumeration. Raises `TemplateError` if Python rejects it."""
+    """Return the declared enumeration. Raises `TemplateError` if Python rejects the declaration."""
     members = list(declared.members)
     try:
         match declared.base:

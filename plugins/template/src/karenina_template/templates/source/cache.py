@@ -86,8 +86,8 @@ def split_literals(source: str) -> LiteralSplit | None:
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with `r` or `u` as a string prefix rather than as part of a longer
-    name.
+    """Return whether the text before `end` ends with `r` or `u` as a string
+    prefix rather than as part of a longer name.
     """
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
@@ -108,8 +108,9 @@ def is_comment(literal: str) -> bool:
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`. Raises `ValueError` if the literal is not a valid string or
-    number.
+    """Return the value of a literal with its `prefix`.
+
+    Raises `ValueError` if the literal is not a valid string or number.
     """
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:

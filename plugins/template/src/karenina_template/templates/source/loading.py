@@ -102,13 +102,13 @@ def _rebuild(declaration: Declaration, source: str) -> Template:
 
 
 def _run_trusted(tree: ast.Module, source: str) -> Template:
-    """Execute a trusted source, and return its template. Raises `TemplateError` if the source fails or is invalid."""
+    """Execute a trusted source and return its template. Raises `TemplateError` if the source fails or is invalid."""
     cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
 
 def _make_namespace() -> dict[str, object]:
-    """Return the values of the names that a source may use without importing them, keyed by name."""
+    """Return the values, keyed by name, of the names that a source may use without importing them."""
     return {
         **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
@@ -191,7 +191,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
-    """Return the innermost line of `filename` in an error's traceback, or None if the file is not in it."""
+    """Return the innermost line of `filename` in an error's traceback, or None if the file does not occur there."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:

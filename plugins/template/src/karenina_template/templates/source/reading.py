@@ -223,7 +223,7 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return a class's declaration, including the fields and strategy that it inherits.
+    """Return a class's declaration, including inherited fields and strategies.
 
     Raises `TemplateError` for invalid declarations, and `UntrustedTemplate` for code.
     """
@@ -295,8 +295,9 @@ def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
 
 
 def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
-    """Return a field's declaration. Raises `TemplateError` if the field is invalid, and `UntrustedTemplate` if it is
-    code.
+    """Return a field's declaration.
+
+    Raises `TemplateError` if the field is invalid, and `UntrustedTemplate` if it is code.
     """
     if name.startswith("_"):
         raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
@@ -321,8 +322,9 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
 
 
 def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
-    """Return the rule of a `VerifiedField`. Raises `TemplateError` with the field and line if an argument is
-    invalid.
+    """Return the rule of a `VerifiedField`.
+
+    Raises `TemplateError` with the field and line if an argument is invalid.
     """
     try:
         return make_rule(
@@ -337,8 +339,8 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField`, keyed by name, in three groups: its own, those of `Field`, and plugin
-    options.
+    """Return the arguments of a `VerifiedField`, keyed by name, in three groups: its own, those of `Field`,
+    and plugin options.
 
     Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -402,8 +404,9 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 
 def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
-    """Return a parameter's value, or None if the value is empty or None. Raises `TemplateError` if it is not a
-    string.
+    """Return a parameter's value, or None if the value is empty or None.
+
+    Raises `TemplateError` if it is not a string.
     """
     if value is not None and not isinstance(value, str):
         raise TemplateError(f"{parameter} must be a string, not {value!r:.200}", line=node.lineno)
