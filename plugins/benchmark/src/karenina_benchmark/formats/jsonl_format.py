@@ -95,7 +95,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread` content.
+    """Return the question index, the first line if it is a head, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
