@@ -1,6 +1,6 @@
 """Benchmarks (questions with their templates and rubrics), their files, and sources of configuration.
 
-Importing this package loads nothing else; the public names are loaded when they are first used.
+Importing this package loads nothing else. Public names are loaded when they are first used.
 """
 
 from __future__ import annotations

@@ -33,11 +33,11 @@ _HTML_COLUMNS: Final = ("Id", "Question", "Answer", "Template", "Keywords", "Tra
 
 
 class Benchmark(BenchmarkContent):
-    """A set of questions for the evaluation of models, stored in one file.
+    """A set of questions for evaluating models, stored in one file.
 
     Create one with `create` or `load`. `len()` and iteration work as for a list of questions; `in` takes an id. Two
-    benchmarks are equal if their files would be equal (a template class equals its source), whatever the `path`. A name
-    or an id that is derived from the path is not compared either.
+    benchmarks are equal if their files would be equal (a template class equals its source), whatever their `path`. A
+    name or an id derived from the path is not compared either.
     """
 
     @classmethod
@@ -50,7 +50,7 @@ class Benchmark(BenchmarkContent):
         skip_broken: bool = False,
         columns: Mapping[str, str] | None = None,
     ) -> Self:
-        """Read a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a format that a plugin adds.
+        """Read a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a format added by a plugin.
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
@@ -61,10 +61,10 @@ class Benchmark(BenchmarkContent):
         `context` and `choices`. `columns` can also specify the path to the `rows` of a JSON document, the `encoding`,
         and `choice_by`, if they are not detected.
 
-        Nothing in the file is executed. `trust` says whether the file may name files outside of its own folder: only if
+        Nothing in the file is executed. `trust` says whether the file may name files outside its own folder: only if
         the user has trusted it (the default), or always (`"all"`, for your own files).
 
-        A file, and each file that it names, may be up to 100 MB in size; `max_bytes` or the environment variable
+        The file, and each file that it names, may be up to 100 MB in size; `max_bytes` or the environment variable
         `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
         with a warning, and their errors are in `broken`.
 
@@ -95,7 +95,7 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their lines, even if the file cannot be loaded.
+        """Check a benchmark file and report all problems with their line numbers, even if the file cannot be loaded.
 
         The arguments are the same as for `load`. Code in the file runs only with trust, and no model is called.
         """
@@ -104,7 +104,7 @@ class Benchmark(BenchmarkContent):
         return check_file(Path(path), trust, columns)[1]
 
     def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
-        """Check the questions, templates, truths and traits, and report all problems; see `check_file`."""
+        """Check the questions, templates, ground truths and traits, and report all problems; see `check_file`."""
         from karenina_benchmark.checking import CheckReport, check_content
 
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
@@ -112,9 +112,9 @@ class Benchmark(BenchmarkContent):
     def save(self, path: str | Path) -> None:
         """Write the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
 
-        The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
-        `BenchmarkFileError` if the suffix is unknown, if the source of a template class is not available, or if the
-        file cannot be written.
+        The file is replaced atomically. The comments and layout of an existing YAML file are lost. Raises
+        `BenchmarkFileError` if the suffix is unknown, the source of a template class is not available, or the file
+        cannot be written.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
@@ -128,11 +128,11 @@ class Benchmark(BenchmarkContent):
         sheet: str | None = None,
         **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
+        """Add the rows of a CSV, Excel or JSONL file as questions, either all or none, and return the new questions.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
         selects a sheet of an Excel file. `options` are passed to `question_import.read_questions`. Raises
-        `BenchmarkFileError`, which names the file and the line, if a row cannot be imported.
+        `BenchmarkFileError`, naming the file and the line, if a row cannot be imported.
         """
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
@@ -144,11 +144,12 @@ class Benchmark(BenchmarkContent):
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
-        """Return facts about the benchmark and a table of its first questions, for notebooks."""
+        """Return facts about the benchmark and a table of its first questions, for display in notebooks."""
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first): the stages in order, and those left out, with reasons.
+        """Return the plan for a question (by default the first), listing the stages in
+        order and the reasons for omitted stages.
 
         Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
         can be made.
@@ -179,18 +180,18 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark, and return a result for each combination of question, model, judge and replicate.
+        """Run the benchmark and return a result for each combination of question, model, judge and replicate.
 
         `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
         `question_ids` selects questions. `trust` says which code in the benchmark may run: only the code that the user
         has trusted (the default), or all of it (`"all"`, for your own files).
 
         Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
-        file, created if it is missing), every reply and result is stored before it is used, and the same call continues
-        an interrupted run. With `replay`, replies come only from the journal, and no model is called.
+        file, created if it is missing), every reply and result is stored before it is used, and repeating the same call
+        continues an interrupted run. With `replay`, replies come only from the journal, and no model is called.
 
-        A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, `progress=False` never
-        does. `run_verification` also works in a running event loop, as in notebooks.
+        A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, and `progress=False`
+        never does. `run_verification` also works in a running event loop, as in notebooks.
 
         Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors are recorded in
         the results of the affected items.
@@ -261,11 +262,11 @@ class Benchmark(BenchmarkContent):
         ask: bool = False,
         progress: bool | None = None,
     ) -> RescoreReport:
-        """Score the last run in `journal` again with this benchmark and `config`; by default without calling a model.
+        """Score the last run in `journal` again with this benchmark and `config`. By default, no model is called.
 
-        Use it after you change truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
-        `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are called
-        for prompts that contain a changed truth. `progress` works as in `run_verification`.
+        Use it after you change ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
+        see `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are
+        called for prompts that contain a changed ground truth. `progress` works as in `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -285,7 +286,7 @@ class Benchmark(BenchmarkContent):
 
 @cache
 def _note_missing_journal() -> None:
-    """Warn, once per process, that a run cannot be resumed without a journal."""
+    """Warn, only once per process, that a run cannot be resumed without a journal."""
     logger.warning(
         "this run keeps no journal: if it is interrupted, its finished calls are repeated and paid for again. "
         'With a journal file, such as journal="run.journal", run_verification stores every reply, and the same call '
@@ -294,7 +295,7 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return the configuration with these settings. Raises `ConfigError` if a setting is unknown or invalid."""
+    """Return a configuration with these settings. Raises `ConfigError` if a setting is unknown or invalid."""
     from karenina_core.config import VerificationConfig
 
     return config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
@@ -317,7 +318,7 @@ def _to_html(benchmark: BenchmarkContent) -> str:
 
 
 def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of facts about a benchmark; a value is empty if the fact does not apply."""
+    """Yield the names and values of facts about a benchmark. A value is empty if the fact does not apply."""
     yield "Description", benchmark.description
     yield "Version", benchmark.version
     yield "Creator", benchmark.creator
@@ -329,7 +330,7 @@ def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 
 
 def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
-    """Return the cells for a question, or its error if the question cannot be read."""
+    """Return the cells for a question, or an error message if the question cannot be read."""
     try:
         question = benchmark.get(id)
     except BenchmarkFileError as error:  # a streamed file is read question by question

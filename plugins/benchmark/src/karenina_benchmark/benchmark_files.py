@@ -1,4 +1,4 @@
-"""Load and save benchmark files: select the format by suffix or content, and collect all errors in a file."""
+"""Loads and saves benchmark files: selects the format by suffix or contents, and collects all errors in a file."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def load_benchmark(
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
-    read are left out with a warning. Raises `BenchmarkFileError` if the file cannot be read, and whatever `check_paths`
-    raises.
+    read are left out with a warning. Raises `BenchmarkFileError` if the file cannot be read, and any exception raised
+    by `check_paths`.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -51,14 +51,17 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, which also says how many others there are and how to skip broken questions."""
+    """Return the first error, extended to say how many others there are and how to skip broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or skip it: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the rest as its `others`. Its message names the command that lists all of them."""
+    """Return the first error, with the remaining errors as its `others`.
+
+    Its message names the command that lists all errors.
+    """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
@@ -67,7 +70,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
 
 
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:
-    """Return the number of other questions and traits that cannot be read, and the location of the first of them."""
+    """Say how many other questions and traits cannot be read, and where the first of them is."""
     place = others[0].where
     what = "question" if not any(other.where.startswith("rating") for other in others) else "question or trait"
     if len(others) == 1:
@@ -79,7 +82,7 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark like `load_benchmark`, but collect its errors in `problems` and `broken`.
 
-    Raises `BenchmarkFileError` if nothing in the file can be read, and whatever `check_paths` raises.
+    Raises `BenchmarkFileError` if nothing in the file can be read, and any exception raised by `check_paths`.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -102,9 +105,9 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
-    """Read a benchmark in one format, and record its path, columns and the files that it names.
+    """Read a benchmark in one format, and record its path, its columns and the files it names.
 
-    An unexpected exception in the format, which may be a plugin's, becomes a `BenchmarkFileError` that names the
+    An unexpected exception in the format, which may come from a plugin, becomes a `BenchmarkFileError` that names the
     plugin.
     """
     read_columns = offer.value.read_columns
@@ -136,7 +139,8 @@ def _read(
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Write a benchmark in the format selected by the suffix of `path`.
 
-    Raises `BenchmarkFileError` if no format with this suffix can be written, or if the benchmark or file cannot be.
+    Raises `BenchmarkFileError` if the format with this suffix is unknown or read-only, or if the benchmark or the file
+    cannot be written.
     """
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
@@ -163,7 +167,7 @@ def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _encode(text: str, path: Path) -> bytes:
-    """Return `text` encoded as UTF-8. Raises `BenchmarkFileError` if it contains a lone surrogate."""
+    """Return `text` encoded as UTF-8. Raises `BenchmarkFileError` if the text contains a lone surrogate."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -172,12 +176,12 @@ def _encode(text: str, path: Path) -> bytes:
 
 
 def _guess_suffix(path: Path) -> str:
-    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, else `.yaml`."""
+    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, and `.yaml` for any other file."""
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
-    """Return the error for an unexpected exception in a plugin's format, and log its traceback."""
+    """Return the error for an unexpected exception in a plugin's format, and log the traceback."""
     logger.debug("%s cannot be read", path, exc_info=error)
     return BenchmarkFileError(
         path,

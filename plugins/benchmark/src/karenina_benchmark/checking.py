@@ -1,4 +1,6 @@
-"""Check a benchmark before the first model call: all problems in the file at once, each with its location."""
+"""Checks a benchmark before the first model call and reports all problems in
+the file at once, each with its location.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,9 @@ class Finding:
     """One result of a check.
 
     There are three levels: an `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and
-    `unchecked` is a part that cannot be checked. `where` is the location in `file` (a line, or the number and id of a
-    question; empty for the whole file). `what` is the problem, and `cure` says how to fix it. `question` is the id of
-    the question concerned, if known.
+    `unchecked` is a part that cannot be checked. `where` is the location in `file`: a line, the number and id of a
+    question, or an empty string for the whole file. `what` is the problem, and `cure` says how to fix it. `question` is
+    the id of the question concerned, if known.
     """
 
     level: Level
@@ -54,13 +56,13 @@ class Finding:
     question: str | None = None
 
     def __str__(self) -> str:
-        """Return the location, the problem and the cure on one line."""
+        """Return the location, the problem and the cure in one line."""
         place = ", ".join(str(part) for part in (self.file, self.where) if part)
         text = f"{self.what}; {self.cure}" if self.cure else self.what
         return f"{place}: {text}" if place else text
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON-compatible dict; `line` is a number if `where` is a line, else None."""
+        """Return the finding as a JSON-compatible dict. `line` is a number if `where` is a line, and otherwise None."""
         match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
         return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
@@ -104,12 +106,12 @@ class CheckReport:
         }
 
     def _at_level(self, level: Level) -> tuple[Finding, ...]:
-        """Return the findings of one level."""
+        """Return the findings at one level."""
         return tuple(finding for finding in self.findings if finding.level == level)
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """Raised when a benchmark has errors; the message lists the first 20, and `findings` contains all of them."""
+    """Raised when a benchmark has errors. The message lists the first 20, and `findings` contains all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(finding) for finding in findings[:_SHOWN]]
@@ -126,11 +128,11 @@ def check_file(
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
     checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it; the returned benchmark is None if nothing in the file can be read.
+    """Read a benchmark and check it. The returned benchmark is None if nothing in the file can be read.
 
     `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. `checked` is
-    called after each question, with the number of checked questions and of all. Code in the file does not run without
-    trust, no other file that needs trust is opened, and no model is called.
+    called after each question with the number of questions checked so far and the total number. Code in the file does
+    not run without trust, no other file that needs trust is opened, and no model is called.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -146,7 +148,10 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without its broken questions (None if nothing can be read), and a finding for each error."""
+    """Return the benchmark without its broken questions, and a finding for each error.
+
+    The benchmark is None if nothing can be read.
+    """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
 
@@ -154,7 +159,7 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the named files may be read, and add an error for each file that is not trusted."""
+        """Return whether the named files may be read, adding an error for each file that is not trusted."""
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -180,7 +185,7 @@ def check_content(
     quality: bool = False,
     checked: Callable[[int, int], None] | None = None,
 ) -> list[Finding]:
-    """Return the findings about a loaded benchmark; `ids` selects questions, and unknown ids are ignored.
+    """Return the findings about a loaded benchmark. `ids` selects questions, and unknown ids are ignored.
 
     `config` is the run's configuration; by default, the benchmark's own `config` section is used. With `quality`,
     warnings are included. `checked` is called as in `check_file`.
@@ -213,7 +218,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as it is written in the file, where a plugin's fields may be in a separate table.
+    """Return the path of a value as written in the file, where a plugin's fields may be in a separate table.
 
     The path is empty if the enclosing value is not in the file.
     """
@@ -229,7 +234,7 @@ def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
 
 
 class _Check:
-    """A check of a benchmark that collects its findings."""
+    """Checks a benchmark and collects the findings."""
 
     def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
         self.findings: list[Finding] = []
@@ -244,7 +249,7 @@ class _Check:
     def read_config(self) -> VerificationConfig:
         """Return the configuration in the benchmark's `config` section.
 
-        If it has errors, they are added to the findings, and only `evaluation_mode` is kept.
+        If the section has errors, they are added to the findings, and only `evaluation_mode` is kept.
         """
         values = dict(self._benchmark.run_config)
         try:
@@ -261,7 +266,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check the parts of the file outside of the questions, and find questions with the same text."""
+        """Check the parts of the file outside the questions, and find questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -296,7 +301,7 @@ class _Check:
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
 
     def _check_template(self, question: Question, config: VerificationConfig) -> None:
-        """Check a question's template: whether it exists, may run, loads, and fits its truths."""
+        """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""
         try:
             template = template_of(question, self._trust)
             if template is None:
@@ -323,14 +328,14 @@ class _Check:
         self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about truths that differ between questions although the field's rule treats them as equal."""
+        """Warn about ground truths that differ between questions although the field's rule treats them as equal."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
         """Add an error for a question without a template, unless only traits are scored.
 
-        A table without right answers gets one error for all of its questions.
+        A table without correct answers gets a single error for all its questions.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -348,7 +353,9 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the truths against their template and, with `quality`, the parts of the template that a judge sees."""
+        """Check the ground truths against their template and,
+        with `quality`, the parts of the template shown to a judge.
+        """
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
@@ -387,7 +394,7 @@ class _Check:
                 self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
 
     def check_restricted(self) -> None:
-        """Warn about each restricted value that is not trusted yet."""
+        """Warn about each restricted value that is not yet trusted."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
 
         path = self._benchmark.path
@@ -424,7 +431,9 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
-        """Add a finding, located at `path` within `place`; without a place, at the number and id of the question."""
+        """Add a finding located at `path` within `place`, or at the number and id
+        of the question if there is no place.
+        """
         if place is not None:
             file: Path | None = place.document.file
             where = place.where(*path)
@@ -436,13 +445,13 @@ class _Check:
 
 
 def find_field_line(source: str, field: str) -> int | None:
-    """Return the number of the line that declares a field in a template's source, or None if there is none."""
+    """Return the number of the line that declares a field in a template's source, or None if there is no such line."""
     declared = re.compile(rf"\s+{re.escape(field)}\s*:")
     return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path of keys and list positions that the words of `name` describe.
+    """Return the path of keys and list positions described by the words of `name`.
 
     An example of a name is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids
     are ignored.
@@ -461,7 +470,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in its rubric, or an empty path if it is not known."""
+    """Return the path of a trait in its rubric, or an empty path if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -472,14 +481,14 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
 
 
 def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
-    """Yield a finding for each of the errors, and for each of their `others`."""
+    """Yield a finding for each error and for each of the `others` of that error."""
     for error in errors:
         for problem in error.each():
             yield Finding("error", problem.file, problem.where, problem.what, problem.cure)
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without duplicates, sorted by line; those in the benchmark's own file come first."""
+    """Return the findings without duplicates, sorted by line. Findings in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
         match = _LINE.match(finding.where)

@@ -1,4 +1,4 @@
-"""`BenchmarkContent`: a benchmark's questions, with the rubrics and settings that they share."""
+"""`BenchmarkContent`: a benchmark's questions, with the rubrics and settings they share."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class _TextSearch(Protocol):
 
 @runtime_checkable
 class _Places(Protocol):
-    """A collection that knows the location of each question in the file, and reads its text without building it."""
+    """A collection that knows the location of each question in the file, and can read its text without building it."""
 
     def text_of(self, question_id: str) -> str:
         """Return the text of a question."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if it is not known."""
+        """Return the location of a question in the file, or None if the location is not known."""
 
 
 class BenchmarkContent:
-    """The content of a benchmark, as file formats read and write it; `Benchmark` adds loading, saving and runs.
+    """The content of a benchmark, as file formats read and write it. `Benchmark` adds loading, saving and runs.
 
-    Two contents are equal if their files would be equal (a template class equals its source), whatever the `path`. A
-    name or an id that is derived from the path is not compared either.
+    Two contents are equal if their files would be equal (a template class equals its source), whatever their `path`. A
+    name or an id derived from the path is not compared either.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
@@ -109,7 +109,10 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark, created now. Raises `ValueError` if the name is empty."""
+        """Return an empty benchmark with the current time as its creation date.
+
+        Raises `ValueError` if the name is empty.
+        """
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -121,7 +124,7 @@ class BenchmarkContent:
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
         """Return a benchmark for a file that contains only questions. It is named after the file, and has no dates.
 
-        Used by file formats. Raises `ValueError` if two questions have the same id.
+        This is used by file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -185,14 +188,17 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the fields owned by plugins, keyed by full name. Raises `TypeError` for a field without an owner."""
+        """Return the fields owned by plugins, keyed by full name.
+
+        Raises `TypeError` for a field that no plugin owns.
+        """
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin {name} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append several questions and return them. If one cannot be added, none is added.
+        """Append several questions and return them. If any question cannot be added, none are added.
 
         Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric.
         """
@@ -216,7 +222,7 @@ class BenchmarkContent:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All questions in order, in memory at once; to hold one at a time, iterate over the benchmark."""
+        """All questions in order, all in memory at once. To hold one at a time, iterate over the benchmark."""
         return tuple(self._questions.values())
 
     @property
@@ -233,13 +239,13 @@ class BenchmarkContent:
         return not isinstance(self._questions, dict)
 
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
-        """Replace all questions with `questions`, a mapping from ids to questions."""
+        """Replace all questions with the mapping `questions`, whose keys are ids."""
         self._questions = questions
         self._written_ids = None
         self._places = questions if isinstance(questions, _Places) else None
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError`, which suggests a similar id if there is one."""
+        """Return the question with this id. Raises `KeyError`, suggesting a similar id if there is one."""
         try:
             return self._questions[self.written_id(question_id)]
         except KeyError:
@@ -247,18 +253,18 @@ class BenchmarkContent:
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and the text of each of these questions. Streamed questions are not built."""
+        """Yield the id and text of each of these questions. Streamed questions are not built."""
         for id in ids:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if it is not known."""
+        """Return the location of a question in the file, or None if the location is not known."""
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, remove those that cannot be read, and add their errors to `broken`."""
+        """Build all streamed questions once, remove those that cannot be read, and add the errors to `broken`."""
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -268,7 +274,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` if there is none with this id."""
+        """Remove a question and return it. Raises `KeyError` if there is no question with this id."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -277,10 +283,10 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question with the id of `question`.
+        """Replace the question that has the id of `question`.
 
-        Raises `KeyError` if there is none with this id, and `ValueError` for a trait name that is also in the global
-        rubric.
+        Raises `KeyError` if there is no question with this id, and `ValueError` for a trait name that is also in the
+        global rubric.
         """
         written = self.get(question.id).id
         self.rubric_for(question)
@@ -288,18 +294,18 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
+        """Return the static traits of the benchmark and the question as one rubric, or None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none."""
+        """Return the dynamic traits of the benchmark and the question as one rubric, or None if there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with its own traits and the benchmark's, or only those that `trait_names` lists.
+        """Return the question with its own traits and the benchmark's, or only those listed in `trait_names`.
 
         Raises `ValueError` if both have a trait with the same name, or if a name is both static and dynamic.
         """
@@ -334,7 +340,7 @@ class BenchmarkContent:
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur.
 
-        If the questions are in memory, these are all of them. The lines of a streamed file are searched as text, so
+        If the questions are in memory, all of them are included. The lines of a streamed file are searched as text, so
         most of its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
@@ -349,7 +355,7 @@ class BenchmarkContent:
         return isinstance(question_id, str) and self.written_id(question_id) in self._questions
 
     def written_id(self, question_id: str) -> str:
-        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters.
+        """Return the id as spelled in the benchmark, because Unicode allows several spellings of the same characters.
 
         An unknown id is returned unchanged.
         """
@@ -377,7 +383,7 @@ class BenchmarkContent:
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
-        """Return the values, besides the name and the id, that `==` compares."""
+        """Return the values that `==` compares, apart from the name and the id."""
         return (
             self.description,
             self.version,
@@ -400,7 +406,7 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be in a file: with the source of its template class, if there is one."""
+    """Return the question as it would be stored in a file, with its template class, if any, replaced by the source."""
     if question.answer_class is None:
         return question
     from karenina_template.question_template import template_source_of
@@ -418,14 +424,16 @@ def _now() -> str:
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the strings as a list. Raises `ValueError` for a single string, which would be split into characters."""
+    """Return the strings as a list. Raises `ValueError` for a single string, because it would be split into
+    characters.
+    """
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)
 
 
 def _is_unfinished(unread: Mapping[str, Any]) -> bool:
-    """Return whether a question's unknown content marks the question with `finished: false`."""
+    """Return whether a question's unknown content contains `finished: false`."""
     properties = unread.get("properties")
     return isinstance(properties, list) and any(
         isinstance(entry, dict) and entry.get("name") == FINISHED and entry.get("value") is False

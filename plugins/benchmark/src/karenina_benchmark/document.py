@@ -1,4 +1,4 @@
-"""Values with the line that each was read from, so that errors can name the line."""
+"""Values stored with the line that each was read from, so that errors can name the line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ Place = tuple[str | int, ...]
 class Document:
     """The value of a file (or of one line of it), with the line number and the source text of each value in it.
 
-    A `Place` is the path of keys and list positions that leads to a value. `written` contains the source text of
-    scalars.
+    A `Place` is the path of keys and list positions to a value. `written` contains the source text of scalars.
     """
 
     file: Path
@@ -34,7 +33,7 @@ class Document:
     """The location of the value in a file without lines, such as a row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place, or of the nearest enclosing place; None if neither is known."""
+        """Return the line of a place, or of the nearest enclosing place, or None if neither is known."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
@@ -50,7 +49,7 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` inside it, as `line 3`.
+        """Return the line of this mapping, or of `path` inside it, in the form `line 3`.
 
         If the file has no lines, return the row, or an empty string.
         """
@@ -58,7 +57,7 @@ class Section:
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the line of the file, as `line 3`, for line `line` of the text at `path`.
+        """Return the location, such as `line 3`, in the file of line `line` of the text at `path`.
 
         If `line` is None, or the text is not a block scalar, return the location of the text itself.
         """
@@ -70,7 +69,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` with all keys that are not in `known`, and a suggestion for each of them."""
+        """Raise `BenchmarkFileError` listing all keys that are not in `known`, with a suggestion for each of them."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -84,7 +83,7 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a key's value (also of numbers and dates); None if the key is missing or null.
+        """Return the source text of a key's value (including numbers and dates), or None if the key is missing or null.
 
         Raises `BenchmarkFileError` for a list or a mapping.
         """
@@ -97,9 +96,10 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings in a list. Return a single string as a list of one, and an empty list for a missing key.
+        """Return the strings in a list.
 
-        Raises `BenchmarkFileError` for an entry that is not a scalar.
+        A single string is returned as a list of one, and a missing key as an empty list. Raises `BenchmarkFileError`
+        for an entry that is not a scalar.
         """
         value = self.value.get(key)
         if value is None:
@@ -113,7 +113,7 @@ class Section:
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
     def section(self, key: str) -> Section | None:
-        """Return the mapping under a key; None if the key is missing or null.
+        """Return the mapping under a key, or None if the key is missing or null.
 
         Raises `BenchmarkFileError` for other values.
         """
@@ -125,7 +125,7 @@ class Section:
         return Section(self.document, (*self.path, key), value)
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
-        """Return the mappings in the list under a key; a single mapping is returned as a list of one.
+        """Return the mappings in the list under a key. A single mapping is returned as a list of one.
 
         Entries that are not mappings are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """

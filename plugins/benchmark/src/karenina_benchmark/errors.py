@@ -23,10 +23,10 @@ T = TypeVar("T")
 class BenchmarkFileError(KareninaError, ValueError):
     """Raised when a file cannot be read or written as a benchmark or as a table of questions.
 
-    `where` is the location in `file`: a line, a row, or the number and id of a question; empty for the whole file.
-    `what` is the problem, and `cure` says how to fix it. `others` contains further errors in the file, which are not in
-    the message. `cause` is the exception that led to this error; it is needed only outside of that exception's handler.
-    The file is unchanged.
+    `where` is the location in `file`: a line, a row, the number and id of a question, or an empty string for the whole
+    file. `what` is the problem, and `cure` says how to fix it. `others` contains further errors in the file that are
+    not in the message. `cause` is the exception that caused this error; it is needed only outside that exception's
+    handler. The file is unchanged.
     """
 
     def __init__(
@@ -49,20 +49,20 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all others that were found at the same time, flattened."""
+        """Yield this error and all other errors found at the same time, flattened."""
         yield self
         for other in self.others:
             yield from other.each()
 
 
 class Problems:
-    """A collection of the errors in a file, so that reading can continue after an error."""
+    """Collects the errors in a file, so that reading can continue after an error."""
 
     def __init__(self) -> None:
         self.found: list[BenchmarkFileError] = []
 
     def attempt(self, read: Callable[P, T | None], *arguments: P.args, **options: P.kwargs) -> T | None:
-        """Return the result of `read`; if it raises `BenchmarkFileError`, collect the error and return None."""
+        """Return the result of `read`. If it raises `BenchmarkFileError`, collect the error and return None."""
         try:
             return read(*arguments, **options)
         except BenchmarkFileError as error:
@@ -70,7 +70,7 @@ class Problems:
             return None
 
     def raise_all(self) -> None:
-        """Raise the first error, with the rest as its `others`; do nothing if there is no error."""
+        """Raise the first error, with the remaining errors as its `others`. Do nothing if there is no error."""
         if not self.found:
             return
         first, *others = [each for error in self.found for each in error.each()]
@@ -84,7 +84,7 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Return the problem with a file's format version, and how to fix it; `newest` is the newest supported version."""
+    """Return the problem with a file's format version and how to fix it. `newest` is the newest supported version."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
@@ -95,7 +95,7 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
     """Return a validation error as one line that names each field and its problem, without pydantic's details.
 
-    `known` contains the valid field names; the most similar one is suggested for an unknown field.
+    `known` contains the valid field names. For an unknown field, the most similar name is suggested.
     """
     from pydantic import ValidationError
 
@@ -117,7 +117,7 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
 
 
 def _suggest_word(value: object, expected: str) -> str:
-    """Return a suggestion if `value` is similar to a word that pydantic expected, else an empty string."""
+    """Return a suggestion if `value` is similar to a word that pydantic expected, and otherwise an empty string."""
     near = get_close_matches(value, re.findall(r"'([^']*)'", expected), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -134,7 +134,10 @@ def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark. Raises `BenchmarkFileError` if it cannot be read."""
+    """Return the text of a UTF-8 file without a byte-order mark.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:
@@ -142,5 +145,5 @@ def read_text(path: Path) -> str:
 
 
 def to_checkpoint_error(error: bounded_files.FileError) -> BenchmarkFileError:
-    """Convert an error from reading a file to a `BenchmarkFileError`."""
+    """Convert a file-reading error to a `BenchmarkFileError`."""
     return BenchmarkFileError(error.path, error.where, error.what, error.cure)

@@ -1,4 +1,4 @@
-"""Evaluate outputs that already exist, from a product, a log, or another program."""
+"""Evaluates existing outputs from a product, a log, or another program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output to evaluate, with its id and the question that it answers."""
+    """An output to evaluate, with its id and the question it answers."""
 
     id: str
     response: Response
@@ -53,15 +53,15 @@ def evaluate(
 ) -> VerificationResult:
     """Judge one output and return its result.
 
-    `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
-    traits to score; at least one of them is needed. `judge` may be missing if neither of them needs a model. `config`
-    contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run).
-    `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress` are the
-    same as for `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is
+    `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric`
+    contains the traits to score; at least one of the two is needed. `judge` may be omitted if neither of them needs a
+    model. `config` contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as
+    in a run). `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress`
+    are the same as for `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is
     returned.
 
-    Raises `ConfigError` if both template and rubric are missing, and whatever `Benchmark.run_verification` raises. If
-    the output cannot be judged, the outcome of the result says so.
+    Raises `ConfigError` if both template and rubric are missing, and any exception that `Benchmark.run_verification`
+    raises. If the output cannot be judged, this is reported as the outcome of the result.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -99,7 +99,7 @@ def prepare_evaluation(
     """Return a benchmark with one question for each output, and the configuration for judging the outputs.
 
     Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
-    names models that answer, or judges in addition to `judge`.
+    specifies answering models, or judges in addition to `judge`.
     """
     if template is None and not rubric:
         raise ConfigError(["there is nothing to judge an output by: pass template=, rubric= or both"])
@@ -123,16 +123,16 @@ def prepare_evaluation(
 
 
 def _mode(has_template: bool, has_rubric: bool) -> str:
-    """Return the `evaluation_mode` for a template, a rubric, or both; at least one of them must be given."""
+    """Return the `evaluation_mode` for a template, a rubric, or both. There must be at least one of them."""
     if has_template and has_rubric:
         return "template_and_rubric"
     return "template_only" if has_template else "rubric_only"
 
 
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
-    """Return the given settings as a dict.
+    """Return the settings in `config` as a dict.
 
-    Raises `ConfigError` if they set answering models, or judges in addition to `judge`.
+    Raises `ConfigError` if they specify answering models, or judges in addition to `judge`.
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
@@ -143,7 +143,7 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
-    """Return a judge as a model; a mapping without an `id` gets its model name as its id."""
+    """Return a judge as a model. A mapping without an `id` gets its model name as its id."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

@@ -1,4 +1,4 @@
-"""Read files of outputs for `karenina judge`: rows with outputs, with or without questions, or one conversation.
+"""Reads files of outputs for `karenina judge`: rows with outputs, with or without questions, or a single conversation.
 
 A conversation is JSON from another program, or a transcript with headings or roles.
 """
@@ -66,7 +66,7 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 def find_in_document(path: Path, document: Any) -> Conversation | None:
     """Return the conversation in a JSON document, or None for a list of outputs.
 
-    Raises `ConfigError` for an object in an unknown format, and for a conversation without an answer.
+    Raises `ConfigError` for an object in an unknown format or a conversation without an answer.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())
@@ -88,7 +88,7 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
     """Return `rows` if they are the messages or events of one conversation, or None if they are separate outputs.
 
-    Rows are separate outputs if any row has a key in `names`, or if all of them are replies of a model.
+    Rows are separate outputs if any row has a key in `names`, or if all of them are replies from a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -108,11 +108,11 @@ _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or comp
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
     """Yield the outputs in a file.
 
-    A `.jsonl` file contains one output per line, and a `.json` file a list of outputs. An output is a JSON string, an
-    object that is itself a conversation, or an object with `response` (or output, answer, text, trace, messages,
-    completion, or a name used by another tool) and optionally `id` and `question`. A table (`.csv`, `.tsv`, `.xlsx`,
-    `.parquet`) has columns with these names, in upper or lower case. A file that contains a single conversation, and
-    any other file, is one output, with the file's name as its id.
+    A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
+    string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
+    messages, completion, or a name used by another tool) and optionally `id` and `question`. A table (`.csv`, `.tsv`,
+    `.xlsx`, `.parquet`) has columns with these names, in upper or lower case. A file that contains a single
+    conversation, and any other file, is one output, with the file's name as its id.
 
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
     `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read.
@@ -179,7 +179,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the columns or keys that can contain an output, starting with the most specific one."""
+    """Return the columns or keys that can contain an output, the most specific one first."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),
@@ -188,7 +188,7 @@ def _response_names(columns: Any) -> list[str]:
 
 
 def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
-    """Log a warning if a row has a column of right answers, which are not used, in addition to the outputs."""
+    """Log a warning if a row has, in addition to the outputs, a column of correct answers, which are not used."""
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
@@ -200,7 +200,7 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record; a row without an id gets an id made from its line number.
+    """Return the output in a record. A row without an id gets an id made from its line number.
 
     Raises `ConfigError` if the record contains no output, or lacks a column that the user has mapped.
     """
@@ -212,7 +212,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         raise ConfigError([f"{record} is neither a JSON string nor an object with `response`"])
 
     def get_all(names: list[str]) -> list[Any]:
-        """Return the values of these columns, without None; the cells of a table become strings, except lists."""
+        """Return the values of these columns, without None. The cells of a table become strings, except for lists."""
         cells = [cell for name in names if (cell := record.get(name)) is not None]
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
@@ -251,7 +251,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
 
 
 def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[str]:
-    """Yield notes for the user about outputs in `path` that are conversations, or look like conversations."""
+    """Yield notes for the user about outputs in `path` that are conversations or look like conversations."""
     if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
         is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
         cure = "" if is_json else " To judge the whole text, put it in the `response` of a row in a .jsonl file."

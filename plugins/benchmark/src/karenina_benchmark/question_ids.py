@@ -1,6 +1,6 @@
-"""Generate short ids for questions without one, and read the question ids in a file for shell completion.
+"""Generates short ids for questions without one, and reads the question ids in a file for shell completion.
 
-Completion has to be fast, so it reads only the first 2 MB of a file.
+Completion has to be fast, so only the first 2 MB of a file are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _MAX_CHARACTERS: Final = 24
 
 
 def make_question_id(position: int, text: str) -> str:
-    """Return an id made of a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
+    """Return an id made from a question's position in its file (counted from 1) and its first words,
+    as in `q1-which-gene-is`.
 
     The position distinguishes questions that begin with the same words. The id has up to three words, or fewer if
     together they are longer than 24 characters.
@@ -43,8 +44,8 @@ _SLOW_YAML: Final = 100_000
 def read_question_ids(path: Path) -> list[str]:
     """Return the ids of the questions in a file, in order, without loading the benchmark.
 
-    Nothing in the file is executed and no other file is opened. Some ids in files larger than 2 MB may be missing; for
-    formats other than YAML, JSON-LD, JSON lines, CSV and TSV, the list is empty. Raises `OSError` and `ValueError` if
+    Nothing in the file is executed and no other file is opened. Some ids in files larger than 2 MB may be missing. For
+    formats other than YAML, JSON-LD, JSON lines, CSV and TSV, the list is empty. Raises `OSError` or `ValueError` if
     the file cannot be read.
     """
     if not path.is_file():
@@ -61,7 +62,7 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML. If the text is not `whole`, its last item is left out.
+    """Return the question ids in YAML. If the text is not `whole`, the last item is left out.
 
     Raises `ValueError` if the YAML is invalid.
     """
@@ -80,7 +81,9 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows. If the text is not `whole`, it is searched for ids."""
+    """Return the question ids in a checkpoint or in JSON rows. A text that is not `whole` is searched for ids
+    instead.
+    """
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)
@@ -103,7 +106,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the ids of questions; a question without one gets the id that loading would make."""
+    """Return the ids of questions. A question without an id gets the one that loading would give it."""
     return [
         str(question.get("id") or make_question_id(position, str(question.get("question") or "")))
         for position, question in enumerate(questions, 1)

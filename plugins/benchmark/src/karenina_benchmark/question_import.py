@@ -1,4 +1,4 @@
-"""Import the rows of a table as questions."""
+"""Imports the rows of a table as questions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords in `values`, where one string may contain several: "math,easy", "math; easy".
 
-    Without `separator`, a string with semicolons is split at semicolons and any other string at commas. Values that are
-    not strings are yielded unchanged.
+    Without `separator`, a string with semicolons is split at the semicolons, and any other string at commas. Values
+    that are not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):
@@ -39,24 +39,24 @@ FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author
 
 
 class AddedQuestions(Protocol):
-    """A collection to which the questions of a table are added."""
+    """A collection to which a table's questions are added."""
 
     def add(self, place: Section, question: Question) -> None:
         """Add a question at a place in the table. Its id must be new."""
 
     def where(self, question_id: str) -> str | None:
-        """Return the location of a question that was added, in words; None if there is none with this id."""
+        """Describe the location of a question that was added, or return None if there is no question with this id."""
 
 
 class _Questions(dict[str, tuple[Section, Question]]):
-    """Questions with their places, by id."""
+    """Questions with their places, keyed by id."""
 
     def add(self, place: Section, question: Question) -> None:
         """Add a question at a place in the table."""
         self[question.id] = (place, question)
 
     def where(self, question_id: str) -> str | None:
-        """Return the location of a question, in words; None if there is none with this id."""
+        """Describe the location of a question, or return None if there is no question with this id."""
         return self[question_id][0].where() if question_id in self else None
 
 
@@ -85,12 +85,12 @@ def read_questions(
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
     the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
-    replaces the table's own rows. Every question gets the `rubric`. A row without an id gets an id made of its
-    position, counted from `first`, and its first words.
+    replaces the table's own rows. Every question gets the `rubric`. A row without an id gets an id made from its
+    position (counted from `first`) and its first words.
 
     With a `store`, the questions are added to it, and an empty mapping is returned.
 
-    Raises one `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
+    Raises a single `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
     question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
@@ -101,7 +101,7 @@ def read_questions(
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
-        """Add the question of a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
+        """Add the question in a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -161,7 +161,7 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the metadata columns.
+    """Return the column for each field, and the list of metadata columns.
 
     Raises `BenchmarkFileError` if a field or a column does not exist, or if no column is mapped to `question`.
     """
@@ -188,20 +188,20 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
 
 
 def is_question_field(name: str) -> bool:
-    """Return whether a column is named like a question field that an installed plugin may own."""
+    """Return whether a column is named like a question field that could belong to an installed plugin."""
     return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
 
 
 def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFileError:
-    """Return the error for a column that the table does not have."""
+    """Return the error for a column that is missing from the table."""
     cure = f"use one of its columns: {', '.join(table.columns)}"
     return BenchmarkFileError(table.file, where, f"the file has no column {column!r}", cure)
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    """Return the fields of a question, converted from the cells of a row; changes `values`.
+    """Return a question's fields, converted from the cells of a row. This changes `values`.
 
-    Numbers become strings, lists and objects become JSON, and keywords in a single string are split.
+    Numbers become strings, lists and objects become JSON, and a string of keywords is split.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -225,7 +225,7 @@ def _make_template(
 ) -> dict[str, Any]:
     """Return a dict with the field `answer_template` for a row, or an empty dict if there is no template.
 
-    Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
+    Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}

@@ -1,8 +1,8 @@
 """The request of `karenina rescore` to score the items of a journal, or of a result file without a journal, again.
 
-A request combines the user's benchmark and settings with the model names of a journal. Result files of the reference
-have no journal: their extracted values are compared with the templates of the benchmark as it is now; refusals, guard
-results, overrides by similarity, and trait scores are left unchanged.
+A request combines the user's benchmark and settings with the model names from a journal. Result files from the
+reference project have no journal. For these, extracted values are compared with the benchmark's current templates;
+refusals, guard results, overrides by similarity, and trait scores are left unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COMPARED: Final = ("right", "partial", "wrong", "undecided")
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal, and the benchmark, the configuration and the question ids with which its items are scored."""
+    """A journal together with the benchmark, configuration and question ids used to score its items."""
 
     journal: Path
     benchmark: Benchmark
@@ -66,13 +66,13 @@ def make_rescore_request(
 ) -> RescoreRequest:
     """Return the request for a journal.
 
-    The benchmark is `file`, or else the benchmark of the user's own run. The settings are those of the user's own run,
-    or else those in the journal that may be taken from files; the configuration file `config` overrides them. With
-    `ask`, the judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what
-    is left out.
+    The benchmark is `file`, or otherwise the benchmark of the user's own run. The settings are those of the user's own
+    run, or otherwise those in the journal that may be taken from files; the configuration file `config` overrides them.
+    With `ask`, the judges are `judges`, or otherwise those in the configuration file or in the user's own run. `note`
+    prints what is left out.
 
     If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
-    benchmark is not known, if the run's files have changed, or if a judge is missing.
+    benchmark is not known, the run's files have changed, or a judge is missing.
     """
     from karenina_benchmark import Benchmark
 
@@ -118,13 +118,18 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command, without its models and without secrets, which affect no score."""
+    """Return the settings of the user's command, without its models, and without secrets,
+    which do not affect scores.
+    """
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that may be taken from files; `note` prints which others affect results."""
+    """Return the settings in a journal that may be taken from files.
+
+    `note` prints which other settings affect results.
+    """
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
@@ -135,7 +140,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets; empty if the run is not the user's.
+    """Return the judges of the user's own run, with their secrets, or an empty sequence
+    if the run is not the user's own.
 
     Raises `ConfigError` if a secret is not available.
     """
@@ -147,9 +153,9 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, in the order of the run's judges, which have the same ids.
+    """Return the judges to call, in the same order as the run's judges with the same ids.
 
-    Raises `ConfigError` if one is missing.
+    Raises `ConfigError` if a judge is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -166,7 +172,7 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
-    """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
+    """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
 
     The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
     Raises `ConfigError` if all results are skipped.
@@ -197,7 +203,9 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a result with a new verdict on its extracted values, or unchanged if they did not decide its outcome."""
+    """Return a result with a new verdict on its extracted values,
+    or unchanged if its outcome did not depend on them.
+    """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
     from karenina_template.templates.comparison import Comparison
@@ -235,7 +243,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
-    """Return the result, changed in place to an outcome without a verdict, with the reason `why`."""
+    """Return the result, changed in place to have an outcome without a verdict, with the reason `why`."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

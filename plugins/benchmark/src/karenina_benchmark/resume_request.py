@@ -1,4 +1,4 @@
-"""The request that `karenina resume` executes: the user's own command from the state folder, never from the journal."""
+"""The request executed by `karenina resume`: the user's own command from the state folder, never from the journal."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
-    """Return the request of the user's last command for the journal, with the current files and API keys.
+    """Return the request for repeating the user's last command for the journal, with the current files and API keys.
 
     Changes the working directory to that of the command. `note` prints what has changed since then. Raises
     `ConfigError` if the user has no such command or if it cannot be executed; the message usually contains the command
-    that the journal describes.
+    described by the journal.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -91,8 +91,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return the description of a journal's last run, and the user's own command for that run, if there is one.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
-    that cannot be used.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if the journal has no run or the state file
+    cannot be used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -120,7 +120,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current settings in the user's configuration file and environment.
+    """Return the current settings from the user's configuration file and environment.
 
     The benchmark's `config` section is included if it has not changed since the command was run.
     """
@@ -136,7 +136,7 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
     """Return the ids that the benchmark still contains, or None if `ids` is None.
 
-    `note` prints how many are missing.
+    `note` prints how many ids are missing.
     """
     if ids is None:
         return None
@@ -147,7 +147,7 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, plus the files outside of the folder that the command's `--trust-all` covered.
+    """Return the user's trust, plus the files outside the folder that were covered by the command's `--trust-all`.
 
     These files are added only if the run's data is unchanged, because the benchmark may have changed since then.
     """
@@ -158,7 +158,7 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether the command's `--trust-all` still applies: only if the trusted content is unchanged."""
+    """Return whether the command's `--trust-all` still applies, that is, whether the trusted content is unchanged."""
     if not command["trust_all"]:
         return False
     if digest_trusted_content(benchmark) == command["trusted"]:
@@ -168,7 +168,7 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """Print why the run's `--trust-all` no longer applies, and what to do."""
+    """Print why the run's `--trust-all` no longer applies and what to do."""
     file = command["benchmark"]
     changes = (
         "; ".join(describe_changes(command))
@@ -181,7 +181,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
 
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
-    """Return the message for a journal that is not the user's own, with the command that it describes."""
+    """Return the message for a journal that is not the user's own, including the command that it describes."""
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (

@@ -1,4 +1,4 @@
-"""Generate the source of an answer template from declared fields.
+"""Generates the source of an answer template from declared fields.
 
 The fields are a mapping, as in a YAML file:
 
@@ -51,7 +51,7 @@ _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
 class DeclarationError(ValueError):
-    """Raised when a declared template is invalid; `path` leads to the invalid value in the mapping."""
+    """Raised when a declared template is invalid. `path` is the location of the invalid value in the mapping."""
 
     def __init__(self, what: str, *path: str | int, cure: str = "") -> None:
         super().__init__(f"{what}; {cure}" if cure else what)
@@ -75,10 +75,10 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
     `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a string like
     2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
-    default depends on the type: ExactMatch for strings, SetContainment for lists, else NumericExact, BooleanMatch,
-    DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field, or
-    `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested. Raises
-    `DeclarationError` for an invalid declaration.
+    default depends on the type: ExactMatch for strings, SetContainment for lists, and otherwise NumericExact,
+    BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name
+    of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
+    Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numeric truths that are compared as text spelled as in the file.
+    """Return the fields, with numeric ground truths that are compared as text written as they are in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -122,7 +122,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 
 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
-    """Return whether a declared field is compared as text, by its type or else by its primitive."""
+    """Return whether a declared field is compared as text, judging by its type or otherwise by its primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
     if isinstance(kind, Mapping):
         options = kind.get("literal")
@@ -133,7 +133,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field that `line` of a generated source belongs to, or None if it belongs to no field."""
+    """Return the field to which `line` of a generated source belongs, or None if it does not belong to a field."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
@@ -230,7 +230,10 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
-    """Return the type of a field from its truth and primitive. Raises `DeclarationError` if neither determines it."""
+    """Return a field's type, inferred from its ground truth and primitive.
+
+    Raises `DeclarationError` if neither determines the type.
+    """
     if truth is None and primitive in _RANGE_TYPES:
         return _RANGE_TYPES[primitive]
     if isinstance(truth, bool):
@@ -259,7 +262,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
-    """Return the constructor call of a field's primitive, by default of the primitive for its kind."""
+    """Return the constructor call for a field's primitive, by default for the primitive that fits the field's kind."""
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
@@ -267,7 +270,7 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call of a primitive, or of a normalizer such as SynonymMap."""
+    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap."""
     if isinstance(declared, str):
         declared = {"type": declared}
     primitive = _NORMALIZERS.get(declared["type"], declared["type"])
@@ -292,7 +295,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
 
 
 def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
-    """Return the source of a parameter's value; a mapping with a `type` becomes a constructor call."""
+    """Return the source of a parameter's value. A mapping with a `type` becomes a constructor call."""
     if isinstance(value, list):
         return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
@@ -319,16 +322,16 @@ def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
 
 
 def _write_weight(weight: Any, name: str) -> str:
-    """Return the source of a weight. Raises `DeclarationError` if it is not a finite number."""
+    """Return the source of a weight. Raises `DeclarationError` if the weight is not a finite number."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise DeclarationError(f"the weight of {name!r} is not a number", "answer", name, "weight")
     return repr(weight)
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the truth to the field's type; for example, the cells of a table are strings.
+    """Convert the ground truth to the field's type. For example, the cells of a table are strings.
 
-    Raises `DeclarationError` if that is not possible.
+    Raises `DeclarationError` if this is not possible.
     """
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
@@ -355,7 +358,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the truth of a float field. An integer that a float cannot represent exactly remains an int."""
+    """Return the ground truth of a float field. An integer that a float cannot represent exactly remains an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -363,9 +366,9 @@ def _to_float(truth: str | float) -> float:
 
 
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
-    """Return the source of a strategy; `path` is its place in the declaration.
+    """Return the source of a strategy. `path` is its place in the declaration.
 
-    Raises `DeclarationError` if it is invalid.
+    Raises `DeclarationError` if the strategy is invalid.
     """
     if isinstance(node, str):
         if node not in fields:
@@ -394,7 +397,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
-    """Raise `DeclarationError` if `name` is not an identifier or is a keyword, because it could then become code."""
+    """Raise `DeclarationError` if `name` is a keyword or not an identifier, because it could then become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",

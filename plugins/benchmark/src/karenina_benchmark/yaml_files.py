@@ -1,8 +1,8 @@
-"""Read YAML 1.2 with line numbers, and write YAML that every YAML parser reads back unchanged.
+"""Reads YAML 1.2 with line numbers, and writes YAML that every YAML parser reads back unchanged.
 
-Only plain values are built, of fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`,
-`on` and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates stay strings as written. A duplicate
-key is an error, and all keys are strings.
+Only plain values are built, and of fewer types than with `safe_load`. The only booleans are `true` and `false`, so
+`no`, `on` and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates remain strings as written. A
+duplicate key is an error, and all keys are strings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _Pairs = dict[str, tuple[ScalarNode, Node]]
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML document that must be a mapping; see `read`.
+    """Parse a YAML document whose value must be a mapping; see `read`.
 
     Raises `BenchmarkFileError`, with the line, if the YAML is invalid or not a mapping.
     """
@@ -62,9 +62,9 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document, whose value is None if it is empty.
+    """Parse a YAML document. Its value is None if the document is empty.
 
-    Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is given, duplicate
+    Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is passed, duplicate
     keys and values that cannot be read are added to it instead, and the first value of a duplicate key is used.
     """
     import yaml
@@ -115,7 +115,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
 
 
 class _Reader:
-    """A builder of plain values from YAML nodes that records the line and the written text of each place."""
+    """Builds plain values from YAML nodes, recording the line and the source text of each place."""
 
     def __init__(self, file: Path, problems: Problems) -> None:
         self.text_lines: dict[Place, int] = {}
@@ -169,7 +169,7 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping: first those merged with `<<`, then the mapping's own."""
+        """Return the keys and values of a mapping: first the pairs merged with `<<`, then the mapping's own."""
         if node in self._merged:
             return self._merged[node]
         if node in self._merging:
@@ -186,7 +186,7 @@ class _Reader:
         return pairs
 
     def _checked_pairs(self, node: MappingNode) -> list[tuple[ScalarNode, Node]]:
-        """Return the keys and values of a mapping. An error for each duplicate key is collected.
+        """Return the keys and values of a mapping, collecting an error for each duplicate key.
 
         Raises `BenchmarkFileError` for a key that is not a scalar.
         """
@@ -204,7 +204,7 @@ class _Reader:
         return pairs
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
-        """Add the pairs of the mapping or mappings after `<<` to `merged`; keys that are already there are kept."""
+        """Add the pairs of the mapping or mappings after `<<` to `merged`. Keys that are already there are kept."""
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
                 raise self._error(source, "`<<` needs a mapping or a list of mappings", "name one after it")
@@ -214,13 +214,16 @@ class _Reader:
                 merged.setdefault(name, pair)
 
     def _count_repeat(self, node: Node) -> None:
-        """Count a value that an alias repeats. Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS`."""
+        """Count a value repeated by an alias.
+
+        Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS` such values.
+        """
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write the values out")
 
     def _scalar(self, node: ScalarNode) -> Any:
-        """Return the value of a scalar. Raises `BenchmarkFileError` if its text does not fit its tag."""
+        """Return the value of a scalar. Raises `BenchmarkFileError` if the scalar's text does not fit its tag."""
         text = node.value
         match node.tag.removeprefix(CORE):
             case "null":
@@ -248,7 +251,7 @@ class _Reader:
 
 
 def is_special(text: str) -> bool:
-    """Return whether an unquoted text would be read as null, a boolean or a number."""
+    """Return whether an unquoted string would be read as null, a boolean or a number."""
     return any(pattern.fullmatch(text) for pattern in (NULL, BOOL, INT, FLOAT))
 
 
@@ -257,7 +260,7 @@ _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\
 
 
 def dump(value: Any) -> str:
-    """Return plain values as YAML, with multi-line strings as block scalars, and invisible characters as escapes."""
+    """Return plain values as YAML, with multi-line strings as block scalars and invisible characters as escapes."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -265,17 +268,17 @@ def dump(value: Any) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """Return the YAML escape of a character; the dumper has quoted it, because it is not printable."""
+    """Return the YAML escape for a character that the dumper has quoted because it is not printable."""
     return f"\\u{ord(match[0]):04X}"
 
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
-    """Return the dumper class, defined here so that PyYAML is imported only when it is needed."""
+    """Return the dumper class. It is defined here so that PyYAML is imported only when needed."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """A dumper without aliases that quotes every string that some YAML version would read as another type."""
+        """A dumper without aliases that quotes every string that any YAML version would read as another type."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

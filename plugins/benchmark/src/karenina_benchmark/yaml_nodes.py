@@ -1,7 +1,7 @@
 """The nodes of a YAML document, composed from the events of libyaml, or of PyYAML's own parser, with equal results.
 
-PyYAML has libyaml on most systems, and it is twenty times as fast. Its messages and some of its rules differ, so what
-it does not accept is parsed again by PyYAML's own parser, which then also reports the error.
+PyYAML has libyaml on most systems, and libyaml is twenty times as fast. Its messages and some of its rules differ, so
+any document that it does not accept is parsed again by PyYAML's own parser, which then also reports the error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
 
 @dataclass(eq=False, slots=True)
 class ScalarNode:
-    """A scalar, with its text, the line on which it starts (from 0), and whether it is a block (`|`)."""
+    """A scalar, with its text, the line on which it starts (counted from 0), and whether it is a block (`|`)."""
 
     tag: str
     value: str
@@ -69,7 +69,7 @@ Node = ScalarNode | SequenceNode | MappingNode
 
 
 class _Parser(Protocol):
-    """A parser of PyYAML, in C or in Python."""
+    """A PyYAML parser, in C or in Python."""
 
     def get_event(self) -> Any: ...
 
@@ -88,10 +88,11 @@ class _Uncertain(Exception):
 
 
 def compose(text: str, max_nodes: int) -> Node | None:
-    """Return the root of a YAML document; None if the document is empty.
+    """Return the root of a YAML document, or None if the document is empty.
 
     Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, `RecursionError` if it is nested too deeply, and `TooManyValues` if it has more than `max_nodes` values.
+    character, `RecursionError` if the document is nested too deeply, and `TooManyValues` if it has more than
+    `max_nodes` values.
     """
     import yaml
 
@@ -102,14 +103,14 @@ def compose(text: str, max_nodes: int) -> Node | None:
 
 
 class _Differences:
-    """A search for the places of a text that libyaml accepts, and PyYAML's own parser reads differently or rejects."""
+    """Searches a text for places that libyaml accepts but PyYAML's own parser reads differently or rejects."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tabs = text.count("\t")
 
     def check(self, event: Any, flow: bool) -> None:
-        """Raise `_Uncertain` if the start of a value is such a place. `flow` is whether it is in `[]` or `{}`."""
+        """Raise `_Uncertain` if a value starts at such a place. `flow` is whether the value is in `[]` or `{}`."""
         import yaml
 
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
@@ -131,13 +132,13 @@ class _Differences:
             self._tabs -= written.count("\t")
 
     def check_end(self, root: Node) -> None:
-        """Raise `_Uncertain` if there are tabs elsewhere than in quoted texts and blocks, or only a scalar."""
+        """Raise `_Uncertain` if there are tabs outside quoted strings and blocks, or if there is only a scalar."""
         if self._tabs or isinstance(root, ScalarNode):
             raise _Uncertain
 
 
 class _Composer:
-    """A builder of nodes from the events of a parser."""
+    """Builds nodes from the events of a parser."""
 
     def __init__(self, parser: _Parser, max_nodes: int, differences: _Differences | None = None) -> None:
         self._next = parser.get_event
@@ -147,7 +148,10 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document; None if there is none. Raises as `compose` does, or `_Uncertain`."""
+        """Return the root of the only document, or None if there is none.
+
+        Raises `_Uncertain`, and the same errors as `compose`.
+        """
         import yaml
 
         self._next()
@@ -163,7 +167,7 @@ class _Composer:
         return root
 
     def _compose(self, event: Any, flow: bool) -> Node:
-        """Return the node that an event starts, or that it refers to. `flow` is whether it is in `[]` or `{}`."""
+        """Return the node that an event starts or refers to. `flow` is whether the node is in `[]` or `{}`."""
         import yaml
 
         line = event.start_mark.line
@@ -192,7 +196,7 @@ class _Composer:
 
 
 def _start_node(event: Any, line: int) -> Node:
-    """Return the node of a scalar, or an empty one of a collection."""
+    """Return the node for a scalar, or an empty node for a collection."""
     import yaml
 
     tag = None if event.tag == "!" else event.tag
@@ -205,7 +209,7 @@ def _start_node(event: Any, line: int) -> Node:
 
 
 def _error(problem: str, mark: Any) -> ComposerError:
-    """Return an error as PyYAML's composer raises it."""
+    """Return an error in the form that PyYAML's composer raises."""
     from yaml.composer import ComposerError
 
     return ComposerError(None, None, problem, mark)

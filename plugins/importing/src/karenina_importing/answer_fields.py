@@ -1,4 +1,6 @@
-"""Declare a row's answer template from its truth, and find the right option of a multiple-choice question."""
+"""Declares a row's answer template from its ground truth,
+and finds the correct option of a multiple-choice question.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ AGREES: Final = "The response contains the content of this expert answer, and co
 
 
 class NoAnswer(ValueError):
-    """Raised when no template can be made from a truth; the message says how to fix it."""
+    """Raised when no template can be made from a ground truth. The message says how to fix this."""
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
     """Return the fields for `mapping.answer`, which must be an answer type rather than declared fields.
 
-    Raises `NoAnswer` if there is no right answer, if there are too many, or if it does not have the type.
+    Raises `NoAnswer` if there is no correct answer, there are too many, or the answer does not have this type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -66,9 +68,9 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a rubric with one trait, with which a judge compares responses with the right answers.
+    """Return a rubric with a single trait, which a judge uses to compare responses with the correct answers.
 
-    Raises `NoAnswer` if there is no right answer, or if the mapping's pattern is not found in one.
+    Raises `NoAnswer` if there is no correct answer, or if the mapping's pattern is not found in one of them.
     """
     if not truths:
         raise NoAnswer("the row has no right answer; map raw_answer to another path")
@@ -76,7 +78,7 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Return the trait that shows the right answers to a judge. With `any_of`, one of them is enough."""
+    """Return the trait that shows the correct answers to a judge. With `any_of`, a match with one of them is enough."""
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
 
@@ -84,11 +86,11 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return the declaration for each question, according to the kind of its right answer, and notes for the user.
+    """Return the declaration for each question, according to the kind of its correct answer, and notes for the user.
 
-    A declaration is `{"answer": fields}` (for a question with options, the field is the right letter), or, if the
+    A declaration is `{"answer": fields}` (for a question with options, the field is the correct letter) or, if the
     answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question without
-    a right answer that can be compared, it is None.
+    a correct answer that can be compared, it is None.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -133,9 +135,9 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the truths or, if the mapping has an `answer_pattern`, the part of each truth that the pattern matches.
+    """Return the ground truths or, if the mapping has an `answer_pattern`, the part of each that the pattern matches.
 
-    Raises `NoAnswer` if the pattern is not found in a truth, or if the search takes too long.
+    Raises `NoAnswer` if the pattern is not found in a ground truth, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -153,9 +155,9 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the right option.
+    """Return the index of the correct option.
 
-    Raises `NoAnswer` if there are no options, or if none or several of them could be the right one.
+    Raises `NoAnswer` if there are no options, or if none or several of them could be correct.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to another path")
@@ -183,7 +185,10 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the right answers as a string; for a multiple-choice question, the right option if it can be found."""
+    """Return the correct answers as a string.
+
+    For a multiple-choice question, return the correct option if it can be found.
+    """
     if choices:
         try:
             place = choice_index(mapping, extract(mapping, truths), choices)
@@ -210,7 +215,10 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a truth to the value that a template declares. Raises `NoAnswer` if the truth does not have this kind."""
+    """Convert a ground truth to the value that a template declares.
+
+    Raises `NoAnswer` if the ground truth is not of this kind.
+    """
     text = truth.strip()
     if kind == "boolean":
         if text.casefold() not in _BOOLEANS:
@@ -230,7 +238,7 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared fields with each `{column: NAME}` replaced by a mapped value.
+    """Return the declared fields with each `{column: NAME}` replaced by the mapped value.
 
     Raises `NoAnswer` if there is no mapped value with this name.
     """

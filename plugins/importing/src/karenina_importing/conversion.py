@@ -1,4 +1,4 @@
-"""Convert rows from other tools to questions and recorded answers."""
+"""Converts rows from other tools to questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that could not be converted or has no recording: its location, and the reason."""
+    """A row that could not be converted or has no recording, with its location and the reason."""
 
     place: str
     what: str
@@ -62,9 +62,9 @@ class Imported:
     `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
     row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
     people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
-    that could not be converted, and `unanswered` those that became a question but have no recording. `repeats` is the
-    number of rows with the question of an earlier row. `left_out` counts the parts of the source that were not carried
-    over, by type; `notes` contains messages for the user.
+    that could not be converted, and `unanswered` lists the rows that became a question but have no recording. `repeats`
+    is the number of rows that repeat the question of an earlier row. `left_out` counts the parts of the source that
+    were not carried over, by type. `notes` contains messages for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Imported:
 
     @property
     def models(self) -> list[str]:
-        """The models that gave the recorded answers, in the order of their first answer."""
+        """The models that gave the recorded answers, ordered by their first answer."""
         return list(dict.fromkeys(recording["model"] for recording in self.recordings if "model" in recording))
 
     @property
@@ -96,7 +96,7 @@ class Imported:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings for a run that scores the questions' traits; empty if there are no traits."""
+        """The settings for a run that scores the questions' traits, or an empty dict if there are no traits."""
         if not any("rubric" in question for question in self.questions.values()):
             return {}
         has_templates = any("answer" in question for question in self.questions.values())
@@ -113,7 +113,7 @@ class _RowError(ValueError):
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Convert `NotText`, raised in the `with` block, to a `_RowError` that names the value."""
+    """Convert any `NotText` raised in the `with` block to a `_RowError` that names the value."""
     try:
         yield
     except NotText as error:
@@ -122,7 +122,7 @@ def _naming(name: str) -> Iterator[None]:
 
 @dataclass
 class _Converter:
-    """A converter of rows, which collects the result in `imported`."""
+    """Converts rows and collects the result in `imported`."""
 
     mapping: FieldMapping
     imported: Imported = field(default_factory=Imported)
@@ -135,7 +135,7 @@ class _Converter:
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add a row; if it cannot be converted, add a problem. Raises `ConfigError` if there are too many rows."""
+        """Add a row, or a problem if the row cannot be converted. Raises `ConfigError` if there are too many rows."""
         done = self.imported
         done.rows += 1
         if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
@@ -157,7 +157,10 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first mapped value of a name, or None if there is none. Raises `_RowError` if it is truncated."""
+        """Return the first value mapped to a name, or None if there is none.
+
+        Raises `_RowError` if the value is truncated.
+        """
         with _naming(name):
             value = find_first(row.values, self.mapping.of(name))
         if value is not None:
@@ -165,13 +168,19 @@ class _Converter:
         return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
-        """Return a mapped value as strings, or an empty list if there is none. Raises `_RowError` if it is not text."""
+        """Return a mapped value as strings, or an empty list if there is none.
+
+        Raises `_RowError` if the value is not text.
+        """
         value = self._value(row, name)
         with _naming(name):
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one string."""
+        """Return the correct answers in a row.
+
+        In a list of lists, each inner list of alternatives becomes one string.
+        """
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
             with _naming("raw_answer"):
@@ -179,7 +188,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options of a row, or an empty list if it has none. Add a note for a value without options."""
+        """Return the options in a row, or an empty list if there are none. Add a note for a value without options."""
         value = self._value(row, "choices")
         if value is None:
             return []
@@ -190,7 +199,10 @@ class _Converter:
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
-        """Return a mapped value as a string, or None if the row has none. Raises `_RowError` if it is not text."""
+        """Return a mapped value as a string, or None if the row has none.
+
+        Raises `_RowError` if the value is not text.
+        """
         value = self._value(row, name)
         if is_error_cell(value):
             raise _RowError(f"{name}: the value is {value}, the error value of a formula")
@@ -198,9 +210,10 @@ class _Converter:
             return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question of a row, unless an earlier row has the same question, and return its id.
+        """Add the question in a row, unless an earlier row has the same question, and return its id.
 
-        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if an earlier one with this id is different.
+        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if an earlier question with this id is
+        different.
         """
         text = self._text(row, "question")
         if text is None or not text.strip():
@@ -235,9 +248,9 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Return the keys of a question in a YAML benchmark. Keys that the row's format sets replace mapped ones.
+        """Return the keys of a question in a YAML benchmark. Keys set by the row's format replace mapped ones.
 
-        Raises `_RowError` or `NoAnswer` if a value is not usable.
+        Raises `_RowError` or `NoAnswer` if any value is not usable.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -265,7 +278,7 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the right answer of a row as it is in the source, or the part that the mapping's pattern matches."""
+        """Return the correct answer in a row as it is in the source, or the part that the mapping's pattern matches."""
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
             texts = extract(self.mapping, as_texts(value))
@@ -273,7 +286,7 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates of questions according to the kinds of their right answers."""
+        """Declare the templates of questions according to the kinds of their correct answers."""
         done = self.imported
         if self.mapping.answer == "text":
             truths = [str(question["raw_answer"]) for question in done.questions.values() if "raw_answer" in question]
@@ -318,7 +331,7 @@ class _Converter:
     def _add_recording(self, id: str, row: SourceRow) -> None:
         """Add the answers in a row as recordings, and people's verdicts on them as labels.
 
-        Raises `_RowError` if the row has no answer, or if a replicate is given twice.
+        Raises `_RowError` if the row has no answer, or if a replicate occurs twice.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
@@ -341,7 +354,7 @@ class _Converter:
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
         """Return the answers that the mapping finds in a row.
 
-        Raises `_RowError` if there is no answer, or an error instead of one.
+        Raises `_RowError` if there is no answer, or if there is an error instead of an answer.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -359,12 +372,12 @@ class _Converter:
         return [(response, model, replicate, label) for response in responses]
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
-        """Return the label for the mapped verdict of a row, or None if there is no verdict."""
+        """Return the label for a row's mapped verdict, or None if there is no verdict."""
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the row's format has found. Raises `_RowError` if there is none."""
+        """Return the answers found by the row's format. Raises `_RowError` if there are none."""
         if not recordings:
             raise _RowError("the row has no answer")
         self.imported.found.add("response")
@@ -380,7 +393,7 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        """Return the mapped number of a row's answer, or None if it has no number or `several` answers.
+        """Return the mapped number of a row's answer, or None if the row has no number or `several` answers.
 
         Raises `_RowError` for a value that is not a whole number of at least 1.
         """
@@ -394,9 +407,9 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Return the questions and recordings made from rows; rows that cannot be converted are in `problems`.
+    """Return the questions and recordings made from rows. Rows that cannot be converted are in `problems`.
 
-    `choose` completes the mapping, based on the first 1,000 rows; the result contains the completed `mapping`.
+    `choose` completes the mapping based on the first 1,000 rows. The result contains the completed `mapping`.
     """
     notes: list[str] = []
     if choose is not None:
@@ -416,7 +429,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if there are questions whose right answer is not compared by any field or trait."""
+    """Yield a note if there are questions whose correct answer is not compared by any field or trait."""
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -435,7 +448,7 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
 
 
 def _check(data: Mapping[str, Any]) -> None:
-    """Raise `_RowError` unless the question, and its template if it has one, is valid in a benchmark."""
+    """Raise `_RowError` unless the question, including its template, if any, is valid in a benchmark."""
     try:
         values = question_values(data)
         if "answer_template" in values:
@@ -472,12 +485,12 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Return whether a list contains several answers, rather than the content parts of a single answer."""
+    """Return whether a list contains several answers rather than the content parts of a single answer."""
     return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row; for a nested object, yield its keys with a dotted prefix (`doc.question`)."""
+    """Yield the keys of a row. The keys of a nested object are yielded with a dotted prefix (`doc.question`)."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from (f"{key}.{inner}" for inner in islice(value, _MOST_KEYS))
@@ -486,5 +499,5 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(paths: Iterable[str]) -> str:
-    """Return the mapped paths as a comma-separated list for a message."""
+    """Return the mapped paths as a comma-separated list for use in a message."""
     return ", ".join(paths) or "no path is mapped"

@@ -1,8 +1,8 @@
-r"""`FieldMapping`: paths to the question, truth and answer in a row, also as a YAML file that users can edit.
+r"""`FieldMapping`: paths to the question, ground truth and answer in a row, also as a YAML file that users can edit.
 
-In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item of a list (a negative
+In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item in a list (a negative
 number counts from the end), and a name applied to a list selects that value in each item. A key that contains dots can
-be written as it is. A path with braces is a string in which the values of other paths are filled in, such as
+be written as it is. A path with braces is a string in which the values at other paths are filled in, such as
 `{doc.passage} {doc.q}`, with `\n` for a newline. Paths separated by bars, `A|B|C`, are the options of a question in
 separate columns.
 """
@@ -55,14 +55,15 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Paths to the values of a row, keyed by the names in `NAMES`, and how the truth becomes an answer template.
+    """Paths to the values in a row, keyed by the names in `NAMES`,
+    and how the ground truth becomes an answer template.
 
     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
-    paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
-    mapped value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the
-    truth in a longer right answer: its first group, or the whole match if there is no group. `choice_by` says how the
-    right option of a multiple-choice question is given, if that is ambiguous. `given` contains the names that the user
-    has mapped; each of them must have a value in at least one row.
+    paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, where `{column: NAME}` is a mapped
+    value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the ground
+    truth in a longer correct answer: its first group, or the whole match if there is no group. `choice_by` says how the
+    correct option of a multiple-choice question is specified, if that is ambiguous. `given` contains the names that the
+    user has mapped; each of them must have a value in at least one row.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -87,13 +88,13 @@ class FieldMapping:
                 raise ConfigError([f"answer_pattern: {error}"]) from error
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the paths for a name, or an empty tuple if it is not mapped."""
+        """Return the paths for a name, or an empty tuple if the name is not mapped."""
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
+        """Return the mapping with changes of the form `NAME=PATH`. An empty path unmaps the name.
 
-        Raises `ConfigError` if a change has another form or an unknown name, or if two changes have the same name.
+        Raises `ConfigError` if a change has any other form or an unknown name, or if two changes have the same name.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -130,7 +131,7 @@ class FieldMapping:
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
-        """Return the mapping for a format as commented YAML that `read_mapping` reads."""
+        """Return the mapping for a format as commented YAML that `read_mapping` can read."""
         lines = [
             "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
             "# In a list of paths, the first with a value is used; {a} and {b.c} in a path are replaced by values.\n",
@@ -154,7 +155,7 @@ class FieldMapping:
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
     """Return the format and the mapping in a mapping file.
 
-    Raises `BenchmarkFileError`, with the line, if it is invalid.
+    Raises `BenchmarkFileError`, with the line, if the file is invalid.
     """
     problems = Problems()
     top = parse(read_text(path), path, problems)
@@ -180,7 +181,9 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
-    """Return the answer type or the declared fields in a mapping; `auto` if it has neither, None if it says `none`."""
+    """Return the answer type or the declared fields in a mapping, or `auto` if it has neither,
+    or None if it says `none`.
+    """
     if isinstance(top.value.get("answer"), Mapping):
         section = top.section("answer")
         return dict(section.value) if section is not None else None
@@ -191,7 +194,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The type of `TRUNCATED`, which marks a cell that the source has truncated."""
+    """The type of `TRUNCATED`, which marks a cell truncated by the source."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -203,8 +206,8 @@ TRUNCATED: Final = _Truncated()
 def as_response(value: Any) -> Any:
     """Return a value as a recorded answer: a string, or the value itself if it is a conversation.
 
-    A single message becomes its content, and any other object its JSON. Raises `NotText` for null and for media, and
-    for a conversation that cannot be recorded.
+    A single message becomes its content, and any other object becomes JSON. Raises `NotText` for null and for media,
+    and for a conversation that cannot be recorded.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -243,9 +246,10 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
-    """Return the value of a path without placeholders, or `MISSING`; for paths separated by bars, the list of options.
+    """Return the value at a path without placeholders, or `MISSING`.
 
-    Raises `NotText` if an option is empty, but a later one is not.
+    Return the list of options for paths separated by bars. Raises `NotText` if an option is empty but a later one is
+    not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)
@@ -259,12 +263,12 @@ def _find(values: Mapping[str, Any], path: str) -> Any:
 
 
 def look_up(values: Any, path: str) -> Any:
-    """Return the value of a path without placeholders and bars, or `MISSING`."""
+    """Return the value at a path without placeholders or bars, or `MISSING`."""
     return _descend(values, path.split("."))
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the remaining path, or `MISSING`; for a list, the values in all of its items."""
+    """Return the value at the remaining path, or `MISSING`. For a list, return the values in all its items."""
     if not parts:
         return value
     if isinstance(value, Mapping):
@@ -283,7 +287,7 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks one of the values."""
+    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks any of the values."""
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED
@@ -293,7 +297,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a string to fill in. The items of a list of contexts, even if written as text, are joined."""
+    """Return a value as a string to fill in. The items in a list of contexts, even if written as text, are joined."""
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

@@ -1,4 +1,4 @@
-"""Choose or detect the format of another tool's file; shell completion for files, formats and mapped names."""
+"""Chooses or detects the format of another tool's file, and completes files, formats and mapped names in the shell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAPPINGS: Final = (".mapping.yaml", ".yaml", ".yml")
 
 
 def import_formats(plugins: Plugins) -> list[ImportFormat]:
-    """Return the import formats that plugins offer."""
+    """Return the import formats provided by plugins."""
     from karenina_benchmark.formats.format_registry import list_formats
 
     values = [offer.value for offer in list_formats(plugins)]
@@ -31,7 +31,7 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
-    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins offer it."""
+    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins provide it."""
     matches = [import_format for import_format in formats if import_format.key == key]
     if len(matches) == 1:
         return matches[0]
@@ -44,7 +44,7 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     """Return the format of a file.
 
-    Raises `ConfigError` if no format fits, or if several do, and `BenchmarkFileError` for invalid YAML or JSON.
+    Raises `ConfigError` if no format fits or several do, and `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 

@@ -1,4 +1,4 @@
-"""`karenina import`: convert other tools' files to a benchmark and recorded answers."""
+"""`karenina import`: converts other tools' files to a benchmark and recorded answers."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are given for a file."""
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used with a file."""
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
@@ -150,7 +150,7 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format with this `key`, or the detected format if it is None; `hf:` sources are tables.
+    """Return the format with this `key`, or the detected format if `key` is None. `hf:` sources are tables.
 
     Raises `ConfigError` if there is no such format, or if the file is empty.
     """
@@ -178,9 +178,9 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if it is None.
+    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
 
-    Raises `ConfigError` if options for tables are given for another format.
+    Raises `ConfigError` if table options are used with another format.
     """
     from itertools import islice
 
@@ -198,7 +198,7 @@ def _rows(
 
 
 def _title(source: str) -> str:
-    """Return the name for a benchmark made from a source: the dataset's name, or the file's without its suffix."""
+    """Return the name for a benchmark made from a source: the dataset's name, or the file's name without its suffix."""
     if source.startswith(_HF):
         return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
     return Path(source).stem or "benchmark"
@@ -231,7 +231,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 
 
 def _cure_of_rows(done: Imported) -> str:
-    """Return advice for the user if no row can be converted."""
+    """Return advice for the user if no row could be converted."""
     if all(problem.what.endswith("not only text") for problem in done.problems):
         return "questions with images, sound or files are not supported yet: leave out these rows"
     if "question" not in done.found:
@@ -242,7 +242,7 @@ def _cure_of_rows(done: Imported) -> str:
 
 
 def _refuse_recordings(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source has no answers to record."""
+    """Raise `ConfigError` saying that the source has no answers to record."""
     from karenina_core.errors import ConfigError
 
     if done.unanswered:
@@ -252,7 +252,7 @@ def _refuse_recordings(source: str, done: Imported) -> None:
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source has no verdicts by people."""
+    """Raise `ConfigError` saying that the source has no verdicts given by people."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
@@ -261,14 +261,14 @@ def _refuse_labels(source: str, done: Imported) -> None:
 
 
 def _lines(problems: Sequence[RowProblem]) -> str:
-    """Return the first 20 problems as lines, and the number of further problems."""
+    """Return the first 20 problems as lines, and how many more there are."""
     lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
     return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
 
 
 def _print(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
-    """Print what was imported and written, and, to standard error, what is missing and what to do next."""
+    """Print what was imported and written. Print what is missing and what to do next to standard error."""
     repeats = f" ({done.repeats} with the question of an earlier row)" if done.repeats else ""
     typer.echo(
         f"{quantity(len(done.questions), 'question')} from {quantity(done.rows, 'row')}{repeats} of {format.name}"
@@ -317,7 +317,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Return a note on how to judge the recordings of one of several models."""
+    """Return a note explaining how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 
@@ -331,7 +331,7 @@ def _select_model(models: Sequence[str], recordings: Path) -> str:
 
 
 def _print_json(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
-    """Print what was imported and written as one JSON object."""
+    """Print what was imported and written as a single JSON object."""
 
     def listed(problems: Sequence[RowProblem]) -> list[dict[str, str]]:
         return [{"place": problem.place, "problem": problem.what} for problem in problems]

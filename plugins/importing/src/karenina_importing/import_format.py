@@ -35,15 +35,16 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportFormat(Format):
-    """A benchmark format that `karenina import` reads; plugins offer it with the hook `karenina_formats`.
+    """A benchmark format that `karenina import` can read.
 
-    `key` is the name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
-    yields the rows of a file without executing anything in it; it raises `BenchmarkFileError`, or yields a row with a
-    `problem` if other rows can still be read. `mapping` defines which values of a row are the question, truth and
-    answer, unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for
-    the user. `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be
-    None); it is None if the format has no such options. `suffixes` contains only suffixes that always mean this format:
-    `karenina check` and `run` read such files without an import. Leave it empty for `.json` and `.jsonl`.
+    Plugins provide such formats with the hook `karenina_formats`. `key` is the name for `--from`. `detect` decides from
+    the beginning of a file whether the file has this format. `rows` yields the rows of a file without executing
+    anything in it; it raises `BenchmarkFileError`, or yields a row with a `problem` if other rows can still be read.
+    `mapping` defines which values in a row are the question, ground truth and answer, unless the user changes it.
+    `choose` completes the mapping, based on the first rows, and returns notes for the user. `rows_at` yields the rows
+    of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it is None if the format has
+    no such options. `suffixes` contains only suffixes that always mean this format: `karenina check` and `run` read
+    such files without an import. Leave it empty for `.json` and `.jsonl`.
     """
 
     key: str
@@ -64,7 +65,7 @@ def make_import_format(
     rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
-    """Return a format that can be read as a benchmark with its own mapping; see `ImportFormat` for the arguments."""
+    """Return a format that can be read as a benchmark using its own mapping; see `ImportFormat` for the arguments."""
     return ImportFormat(
         name=name,
         suffixes=suffixes,
@@ -81,7 +82,7 @@ def make_import_format(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnloadedFormat(Format):
-    """An `ImportFormat` of this distribution, listed by its key and name; `load` imports and returns it.
+    """An `ImportFormat` provided by this distribution, listed by its key and name. `load` imports and returns it.
 
     Formats are imported lazily because all commands that read a benchmark list them, but few need one.
     """
@@ -110,7 +111,7 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after the file; rows that cannot be converted are in `broken`."""
+    """Return the rows of a file as a benchmark named after the file. Rows that cannot be converted are in `broken`."""
     from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
 
     done = convert(rows, mapping, choose)
@@ -130,7 +131,7 @@ def _read_with(
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
-    """Return whether a file certainly has a format; False if the file cannot be read."""
+    """Return whether a file definitely has a format. Return False if the file cannot be read."""
     from karenina_importing.source_files import head_of
 
     try:

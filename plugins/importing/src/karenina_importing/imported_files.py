@@ -1,4 +1,4 @@
-"""Write the files of an import: the benchmark, mapping, recordings and labels. Existing files are renamed."""
+"""Writes the files of an import: the benchmark, mapping, recordings and labels. Existing files are renamed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files that were written; `files` maps each to the new path of the file that it replaced, or to None."""
+    """The files that were written. `files` maps each of them to the new path of the file it replaced, or to None."""
 
     mapping: Path
     recordings: Path | None = None
@@ -46,7 +46,8 @@ def check_outputs(
 ) -> None:
     """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or an output that must not be replaced.
 
-    Such outputs are the source, the given mapping file, and existing files that were not written by an import.
+    The outputs that must not be replaced are the source, the mapping file that was passed, and existing files that were
+    not written by an import.
     """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"the benchmark is written as YAML: give -o a name such as {output.stem}.yaml"])
@@ -80,7 +81,7 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import. Raises `ConfigError` if one of them cannot be written."""
+    """Write the files of an import. Raises `ConfigError` if any of them cannot be written."""
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})
     files = {
@@ -97,7 +98,10 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already has this content. Returns the new path of a replaced file, or None."""
+    """Write the mapping, unless the file already has these contents.
+
+    Returns the new path of a replaced file, or None.
+    """
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None
     return write_whole(path, _MAPPING, lambda file: _write(file, text))

@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina import` and the formats of other tools; the entry point is `plugin`."""
+"""The plugin that adds `karenina import` and the formats of other tools. The entry point is `plugin`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina import` and the formats that it reads."""
+    """Adds the command `karenina import` and the formats it can read."""
 
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
-        """Return the formats of other tools. Their modules are imported only for files that may have the format."""
+        """Return the formats of other tools.
+
+        Their modules are imported only for files that may have one of these formats.
+        """
         from karenina_importing.import_format import list_unloaded
 
         return [

@@ -1,6 +1,6 @@
-"""Read other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
+"""Reads other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
 
-The usual size limit for files applies.
+The usual file size limit applies.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class SourceRow:
 
     `problem` says why a row cannot be read; such a row has no values.
 
-    A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
-    (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
-    Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
-    keys differ.
+    A format that contains more than a correct answer per row also sets `question`: keys of a question in a YAML
+    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those produced by the mapping.
+    Only an answer type chosen by the user overrides `answer`. Rows without an id are different questions if these keys
+    differ.
 
     `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a `model`,
     a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists the parts that are
@@ -51,13 +51,13 @@ class SourceRow:
 
 
 class SizeLimit:
-    """The file size limit, applied to the total size of values, because references can repeat long texts."""
+    """Applies the file size limit to the total size of values, because references can repeat long texts."""
 
     def __init__(self) -> None:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters of a JSON value, and return whether all values together are within the limit."""
+        """Count the characters in a JSON value, and return whether all values together are within the limit."""
         waiting = [value]
         while waiting and self._left >= 0:
             item = waiting.pop()
@@ -69,9 +69,9 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value. Raises `ConfigError` above the limit, because the imported files could then not be read.
+        """Count a value. Raises `ConfigError` above the limit, because the imported files could then no longer be read.
 
-        `what` names the values in the message, such as "questions".
+        `what` is what the message calls the values, such as "questions".
         """
         if not self.allows(value):
             most = bounded_files.max_file_bytes()
@@ -82,7 +82,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors from reading `path`, raised in the `with` block, to `BenchmarkFileError`."""
+    """Convert errors raised in the `with` block when reading `path` to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -100,7 +100,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem.
+    """Yield the JSON objects in a file with one object per line. A line that is not an object is a row with a problem.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -116,9 +116,9 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive; the file size limit applies to its unpacked content.
+    """Open a zip archive. The file size limit applies to its unpacked contents.
 
-    Raises `BenchmarkFileError` if it cannot be read or is too large.
+    Raises `BenchmarkFileError` if the archive cannot be read or is too large.
     """
     extra = "karenina-importing[zstd]"
     with (
@@ -130,9 +130,9 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value in a file of an archive.
+    """Return the JSON value in a file in an archive.
 
-    Raises `BenchmarkFileError` if it cannot be read or is not JSON.
+    Raises `BenchmarkFileError` if the file cannot be read or is not JSON.
     """
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
@@ -152,7 +152,7 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
-    """Return the beginning of a file. The other arguments are cache keys: a changed file is read again."""
+    """Return the beginning of a file. The other arguments are cache keys, so that a changed file is read again."""
     return FileHead(path)
 
 
@@ -169,7 +169,7 @@ class FileHead:
             return file.read(512) or b""
 
     def text(self, size: int = 1 << 16) -> str:
-        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters.
+        """Return the first `size` bytes, decoded as UTF-8. Invalid bytes become replacement characters.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -183,7 +183,7 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values of the first lines, up to the first line that is not JSON."""
+        """The JSON values in the first lines, up to the first line that is not JSON."""
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (
@@ -196,13 +196,13 @@ class FileHead:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """The first line if it is a JSON object, or else an empty mapping."""
+        """The first line if it is a JSON object, and otherwise an empty mapping."""
         first = self.lines[0] if self.lines else None
         return first if isinstance(first, Mapping) else {}
 
     @cached_property
     def document(self) -> Any:
-        """The value of the file if the whole file is a single JSON value, or else None."""
+        """The parsed content if the whole file is a single JSON value, and otherwise None."""
         if len(self.lines) > 1 or not self.is_json:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Convert people's verdicts on recorded answers to labels for `karenina calibrate`."""
+"""Converts people's verdicts on recorded answers to labels for `karenina calibrate`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def as_verdict(value: Any) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score that a person gave to an answer; `name` is what was scored."""
+    """A score that a person gave an answer. `name` is what was scored."""
 
     name: str
     value: Any
@@ -47,8 +47,8 @@ class Score:
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
 
-    The label is made from the first score whose name is about correctness, or else from the first score. Scores for
-    faults, such as hallucinations, are not used; if there are only such scores, the label is None.
+    The label is made from the first score whose name is about correctness, or otherwise from the first score. Scores
+    for faults, such as hallucinations, are not used; if there are no other scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
@@ -61,7 +61,7 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
     """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right.
 
-    Returns notes for the user. A 0 is unclear, too, if there are negative numbers. The labels are changed in place, and
+    Returns notes for the user. A 0 is also unclear if there are negative numbers. The labels are changed in place, and
     their keys `score` and `value` are removed.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
@@ -87,9 +87,9 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
-    """Return the label for a verdict: `right`, and the labeller and note if they are given.
+    """Return the label for a verdict: `right`, plus the labeller and the note, if any.
 
-    In the label of a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
+    In the label for a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
     note. A number is kept as `value` for `settle_scales`.
     """
     right = as_verdict(value)
@@ -114,8 +114,8 @@ def _as_number(value: Any) -> float | None:
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    `with_models` adds a column with the models, which is needed if the recordings are from several models. With the
-    recordings of a single model, the run itself names the model.
+    `with_models` adds a column containing the models, which is needed if the recordings come from several models. With
+    the recordings of a single model, the run itself names the model.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

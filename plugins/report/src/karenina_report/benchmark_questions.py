@@ -1,4 +1,4 @@
-"""Question columns and trait scales of a benchmark."""
+"""The question columns and trait scales of a benchmark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_benchmark(
 ) -> Benchmark:
     """Return `benchmark`, or load it with `Benchmark.load` if it is a path.
 
-    `columns` and `skip_broken` only apply to a path. Raises `BenchmarkFileError` if the file cannot be read.
+    `columns` and `skip_broken` apply only to a path. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if not isinstance(benchmark, str | Path):
         return benchmark
@@ -41,7 +41,9 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a list with one warning if the benchmark lacks questions of the results, or else an empty list."""
+    """Return a list containing one warning if the benchmark lacks questions that have results,
+    and otherwise an empty list.
+    """
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
@@ -80,7 +82,7 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
-    """Yield the name, lowest and highest score of each score or literal trait; traits without a range are skipped."""
+    """Yield the name, lowest and highest score of each score or literal trait. Traits without a range are skipped."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):

@@ -1,4 +1,6 @@
-"""The plugin that adds `karenina compare`, `export`, `report` and `stats`, export formats and report sections."""
+"""The plugin that adds `karenina compare`, `export`, `report` and `stats`,
+as well as export formats and report sections.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds commands to `karenina`, export formats, and sections of the report page."""
+    """The plugin that adds commands to `karenina`, export formats, and sections to the report page."""
 
     karenina_commands = lazy_commands(
         {
@@ -41,7 +43,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_exporters() -> Sequence[Exporter]:
-        """Offer the built-in export formats."""
+        """Provide the built-in export formats."""
         from karenina_report.exports.registered import built_in
 
         return built_in()

@@ -39,7 +39,7 @@ class FlipDirection(StrEnum):
 
 
 class CompareCommand(StrictCommand):
-    """A command whose option `--fail-on-regression` has an optional value."""
+    """A command whose `--fail-on-regression` option takes an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, giving `--fail-on-regression` the value 0 if no number follows it."""
@@ -169,7 +169,7 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note with the number of questions of a pair that are not checked, and why, if there are any."""
+    """Yield a note saying how many questions of a pair are not checked, and why, if there are any."""
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),
@@ -187,7 +187,7 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Return the runs of each file, in the order of the files."""
+    """Return the runs in each file, in the order of the files."""
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
         files.setdefault(run.source, []).append(run)
@@ -195,7 +195,9 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return the end of a message on updating older results of a single recording file, or "" if there are none."""
+    """Return the end of a message about updating older results from a single recording file,
+    or "" if there are none.
+    """
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
@@ -208,7 +210,7 @@ def _renamed(comparison: Comparison) -> str:
 def _notes(comparison: Comparison) -> Iterator[str]:
     """Yield a note for each run without a counterpart in the other files, and for each pair with unchecked questions.
 
-    Another note lists runs that are compared with another model because the first file has no results of theirs.
+    Another note lists runs that are compared with a different model because the first file has no results for theirs.
     """
     bases = comparison.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}

@@ -121,7 +121,7 @@ def export(
 
 
 def _print(exporter: Exporter, request: ExportRequest) -> None:
-    """Write an export to standard output. Raises `ConfigError` for a binary format on a terminal."""
+    """Write an export to standard output. Raises `ConfigError` if the format is binary and the output is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"a terminal cannot show the format {exporter.name}: name a file with -o")
     exporter.write(request, sys.stdout.buffer)
@@ -129,9 +129,9 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
-    """Write an export to `output`, and call `note` with a message that names it.
+    """Write an export to `output`, and call `note` with a message that names the file.
 
-    An existing file is renamed if an earlier export of the format could have written it. Raises `ConfigError` if not,
+    An existing file is renamed if an earlier export in this format could have written it. Raises `ConfigError` if not,
     or if the output cannot be written.
     """
     from karenina_report.exports.exporter import ANY_BYTES

@@ -1,4 +1,4 @@
-"""Options that the report commands share, and the writing of their output files."""
+"""Options shared by the report commands, and functions that write their output files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_number(word: str) -> bool:
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
     """Return the score at which each trait is cut, from options such as `clarity=4`.
 
-    Raises `ConfigError` for an option in another form, and for a trait that is given twice.
+    Raises `ConfigError` for an option in any other form, or for a trait that is named twice.
     """
     cuts = {}
     for option in given or ():
@@ -83,7 +83,7 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
     """Return the lowest and highest score of each trait, from options such as `clarity=1:5`.
 
-    Raises `ConfigError` for an option in another form, and for a trait that is given twice.
+    Raises `ConfigError` for an option in any other form, or for a trait that is named twice.
     """
     scales = {}
     for option in given or ():
@@ -98,14 +98,14 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return a `ConfigError` with this message; its class is imported only when it is needed."""
+    """Return a `ConfigError` with this message. The class is imported only when it is needed."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
 
 
 class ReportOptions(TypedDict):
-    """The keyword arguments that `compare` and `describe` share."""
+    """The keyword arguments shared by `compare` and `describe`."""
 
     by: str | None
     cluster: str | None
@@ -117,7 +117,7 @@ class ReportOptions(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class SharedOptions:
-    """The options of `compare`, `report` and `stats`, as one parameter of a command (see `with_option_groups`)."""
+    """The options of `compare`, `report` and `stats`, as a single parameter of a command (see `with_option_groups`)."""
 
     cluster: Cluster = None
     model: Model = None
@@ -126,9 +126,9 @@ class SharedOptions:
     benchmark: BenchmarkFile = None
 
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
-        """Return the options as keyword arguments, with the benchmark that `read_named_benchmark` returns.
+        """Return the options as keyword arguments, with the benchmark returned by `read_named_benchmark`.
 
-        Raises `ConfigError` if `cut` or `scale` contains a malformed option, or names a trait twice.
+        Raises `ConfigError` if `cut` or `scale` contains a malformed option or names a trait twice.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
         return {
@@ -144,9 +144,9 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Return the benchmark named by `--benchmark`, or None without the option.
+    """Return the benchmark named by `--benchmark`, or None if this option is not set.
 
-    `reading` contains the table options, as `parse_columns` returns them. If there are none, a table is read as in the
+    `reading` contains the table options, as returned by `parse_columns`. If there are none, a table is read as in the
     user's own runs that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError`
     for table options without a benchmark.
     """
@@ -163,22 +163,22 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message on an output file: the new path of an earlier file, or "" if there was none."""
+    """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
-    """Write a temporary file beside `output`, and rename it to `output` when it is complete.
+    """Write a temporary file in the same folder as `output`, and rename it to `output` when it is complete.
 
-    `write` is called with the open file. An existing `output` that starts with one of `begins` is renamed, and its new
-    path is returned; return None if there was no such file. Raises `ConfigError` if an existing file starts with other
-    bytes, or if the output cannot be written.
+    `write` is called with the open file. An existing `output` that starts with any of the byte strings in `begins` is
+    renamed, and its new path is returned. Returns None if there was no such file. Raises `ConfigError` if an existing
+    file starts with other bytes, or if the output cannot be written.
     """
     check_output(output, lines=begins)
     moved: Path | None = None
 
     def write_and_make_room(file: BinaryIO) -> None:
-        """Write the temporary file, and rename an existing output."""
+        """Write the temporary file and rename any existing output."""
         nonlocal moved
         write(file)
         file.flush()  # a full disk is detected before an earlier file is renamed

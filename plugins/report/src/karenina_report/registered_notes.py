@@ -1,4 +1,4 @@
-"""Collect the notes on runs from the installed plugins."""
+"""Collects notes about runs from the installed plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note on the runs of a report, from a plugin or about the benchmark, with its numbers in `values`."""
+    """A note about the runs in a report, from a plugin or about the benchmark, with its numbers in `values`."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return the notes of all plugins on runs. If a plugin's function fails, log a warning and continue."""
+    """Return the notes about runs from all plugins. If a plugin's function fails, log a warning and continue."""
     notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

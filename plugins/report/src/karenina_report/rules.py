@@ -1,4 +1,4 @@
-"""Field rules in words, from the benchmark of the results."""
+"""Describes field rules in words, based on the benchmark that the results belong to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rules = Mapping[str, FieldRules]
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark` or, without it, of the benchmarks whose runs produced the sources.
+    """Return the field rules of `benchmark` or, if it is None, of the benchmarks whose runs produced the sources.
 
     The paths of these benchmarks come from the user's own state folder, never from a journal. A benchmark that cannot
     be read contributes no rules.
@@ -45,7 +45,7 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources, skipping those that cannot be read."""
+    """Yield the benchmarks of the user's own runs that produced the sources, skipping any that cannot be read."""
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -61,7 +61,7 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options with which one of the user's own runs read `benchmark`, or None if no run did.
+    """Return the table options used by one of the user's own runs to read `benchmark`, or None if no run read it.
 
     Journals that cannot be read are skipped.
     """
@@ -76,7 +76,7 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Suppress log messages about the benchmark, which its run has already printed."""
+    """Suppress log messages about the benchmark that its run has already printed."""
     logger = logging.getLogger("karenina")
     logger.addFilter(_drop_record)
     try:
@@ -86,23 +86,23 @@ def _quietly() -> Iterator[None]:
 
 
 def _drop_record(_record: logging.LogRecord) -> bool:
-    """Return False, so that a logger drops the record."""
+    """Return False so that a logger drops the record."""
     return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run on a journal, or an empty mapping if it is not known.
+    """Return the command of the user's own run for a journal, or an empty mapping if it is not known.
 
-    Raises `JournalError` or `UserStateError` if it cannot be read.
+    Raises `JournalError` or `UserStateError` if the command cannot be read.
     """
     with JournalView(journal) as view:
         return read_own_command(view.id(), journal) or {}
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark, and the ids of questions whose template is not trusted.
+    """Return the rules of a benchmark and the ids of questions whose template is not trusted.
 
-    Nothing in the file is executed: a template that is code is left out.
+    Nothing in the file is executed: a template that contains code is left out.
     """
     rules: dict[str, FieldRules] = {}
     left_out = []
@@ -118,7 +118,9 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield a warning if a benchmark lacks questions of the results, and one for each reason why it lacks rules."""
+    """Yield a warning if a benchmark lacks questions that have results,
+    and one for each reason why rules are missing.
+    """
     results = list(results)
     yield from find_absent(benchmark, results)
     rules, left_out = read_rules(benchmark)
@@ -139,7 +141,7 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
 
 
 def rule_text(primitive: Primitive) -> str:
-    """Return a primitive as a string, with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
+    """Return a primitive as a string with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
     parts = ", ".join(_parameters(primitive))
     return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
@@ -151,7 +153,7 @@ def _parameters(primitive: Primitive) -> Iterator[str]:
 
 
 def _parameter_text(value: object) -> str:
-    """Return a parameter as a string. For a synonym map, which can be long, return only the number of its entries."""
+    """Return a parameter as a string. For a synonym map, which can be long, return only the number of entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

@@ -1,4 +1,4 @@
-"""Plugin notes on the pass rates of runs, such as a rate that is corrected with labels."""
+"""Plugin notes about the pass rates of runs, such as a rate corrected with the help of labels."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from karenina_core.hooks import hookspec
 class NotedRun:
     """The run that a note is about: the results of one answering model in a file.
 
-    `label` is the run's letter in a comparison, and empty for a single run. `model` is the id of the answering model,
-    or None for all results of the file. `source` is the file, or None for results in memory.
+    `label` is the run's letter in a comparison, or an empty string for a single run. `model` is the id of the answering
+    model, or None for all results in the file. `source` is the file, or None for results in memory.
     """
 
     label: str
@@ -26,7 +26,7 @@ class NotedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """A note on runs: a name of one or two words, a text, and its numbers in `values`, which are JSON-compatible."""
+    """A note about runs: a name of one or two words, a text, and its numbers in `values`, which are JSON-compatible."""
 
     name: str
     text: str
@@ -36,7 +36,7 @@ class RunNote:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-    """Offer functions that return notes on the pass rates of runs, which `karenina show` and `compare` print.
+    """Provide functions that return notes about the pass rates of runs, for `karenina show` and `compare` to print.
 
     A function that fails is left out, with a warning. The hook is called for plugins with an entry point in the group
     `karenina.plugins`, without importing stages or adapters.

@@ -1,4 +1,4 @@
-"""The runs of a report: each contains the results of one answering model, and the information in their journal."""
+"""The runs in a report. Each contains the results of one answering model and the information in its journal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ANSWERING_TASKS: Final = ("answer_generation", "generation")
 
 @dataclass(frozen=True, slots=True)
 class JournalInfo:
-    """The information in the journal of a run; empty if there is no journal.
+    """The information in the journal of a run. It is empty if there is no journal.
 
     `cost` is the cost of all runs in the journal, `content` is a digest of the benchmark, and `settings` is the
     configuration.
@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The instructions that the user added to judge prompts, keyed by task, or None if they are not known."""
+        """The instructions that the user added to judge prompts, keyed by task, or None if they are unknown."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -80,7 +80,7 @@ class Run:
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result to the totals, and keep the parts of it that comparisons need."""
+        """Add a result to the totals, keeping the parts of it that comparisons need."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update(
@@ -112,7 +112,7 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
     `model` chooses one answering model by its id. Raises `ResultFileError` or `JournalError` if a source cannot be
-    read, and `ConfigError` if a source has no results or is given twice.
+    read, and `ConfigError` if a source has no results or is listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model) for source in sources]
@@ -127,14 +127,14 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
 
 
 def check_named_once(files: Sequence[Path]) -> None:
-    """Raise `ConfigError` if a file is given twice, even under two names, because its results would count twice."""
+    """Raise `ConfigError` if a file is listed twice, even under two names, because its results would count twice."""
     repeated = describe_repeated(files)
     if repeated is not None:
         raise ConfigError([f"{repeated}, and its results would count twice: name it once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
-    """Return the runs of a source by answering model, or only that of `model` if given; empty without results."""
+    """Return the runs in a source by answering model, or only the run of `model`. The list is empty without results."""
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
         answering = result.metadata.answering_id
@@ -154,7 +154,7 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
 
 
 def _is_rescored(source: Source) -> bool:
-    """Return whether `karenina rescore` wrote the source; False for journals and results in memory."""
+    """Return whether `karenina rescore` wrote the source. Return False for journals and results in memory."""
     return (
         isinstance(source, str | Path)
         and not is_journal(Path(source))
@@ -163,7 +163,7 @@ def _is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Add the file, or else the path or number, to the names of runs if these are not unique.
+    """Add the file, or otherwise the path or number, to the names of runs if the names are not unique.
 
     If each source contains only one run (`one_each`) and all names are the same, the file replaces the name.
     """
@@ -187,10 +187,10 @@ def _source_name(source: Source) -> str | None:
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
-    """Yield the results of a source.
+    """Yield the results in a source.
 
-    Raises `ResultFileError` or `JournalError` if it cannot be read, and `ConfigError` if a journal contains results of
-    another version.
+    Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
+    results from another version.
     """
     if not isinstance(source, str | Path):
         yield from source
@@ -201,7 +201,7 @@ def iterate_results(source: Source) -> Iterator[VerificationResult]:
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether the file is an SQLite database, as journals are; False if it cannot be read."""
+    """Return whether the file is an SQLite database, as journals are, or False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -212,7 +212,7 @@ def is_journal(path: Path) -> bool:
 def journal_results(path: Path) -> Iterator[VerificationResult]:
     """Yield the results of a journal's last run.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results of another version.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results from another version.
     """
     with JournalView(path) as opened:
         for line in opened.results():
@@ -225,9 +225,9 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the journal of a source: the source itself, or the journal whose run wrote the result file.
+    """Return the journal of a source: the source itself, or the journal of the run that wrote the result file.
 
-    Returns None if there is none, and for results in memory.
+    Returns None if there is no journal, and for results in memory.
     """
     if not isinstance(source, str | Path):
         return None
@@ -236,7 +236,7 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the source's journal, which is empty if there is none or it cannot be read.
+    """Return the information in the source's journal. It is empty if there is no journal or the journal cannot be read.
 
     Without a journal, the header of a result file may still say that the run was free.
     """
@@ -257,9 +257,9 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is unknown or incomplete, and how to fix it, or None if the cost is known.
+    """Return why the cost of a source is unknown or incomplete and how to fix this, or None if the cost is known.
 
-    `spent` is the cost in its journal, or None without a journal.
+    `spent` is the cost recorded in the source's journal, or None if there is no journal.
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
@@ -276,7 +276,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about. It is the same for all judges and in label files."""
+    """Return the id of the answer that a result is about. This id is the same for all judges and in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -285,9 +285,10 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the truth that a labeller sees, which a label stores to show for which truth it was given.
+    """Return the id of the ground truth shown to a labeller.
 
-    `reference` is the reference answer, and `truth` contains the true values of fields as JSON. The id starts with a
-    letter, so that no spreadsheet reads it as a number.
+    A label stores it to record which ground truth it was based on. `reference` is the reference answer, and `truth`
+    contains the ground truths of the fields as JSON. The id starts with a letter, so that no spreadsheet reads it as a
+    number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

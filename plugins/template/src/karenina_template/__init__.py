@@ -1,4 +1,4 @@
-"""Answer templates, and stages 1, 7 and 8, which load, fill and verify them. Entry points refer to `plugin`."""
+"""Answer templates and the stages (1, 7 and 8) that load, fill and verify them. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """The stages of this distribution."""
+    """The stages that this distribution provides."""
 
     karenina_validate_template = offer("karenina_template.validate_template:ValidateTemplate")
     karenina_parse_template = offer("karenina_template.parse_template:ParseTemplate")

@@ -1,4 +1,4 @@
-"""Hooks for verification primitives, and for declaring judges as small."""
+"""Hooks for adding verification primitives and for declaring that a judge is small."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_primitives() -> Sequence[type[Primitive]]:
-    """Offer verification primitives, which templates can then use by class name, like the built-in ones."""
+    """Provide verification primitives. Templates can then use them by class name, like the built-in primitives."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
-    """Offer functions that return whether a judge is small.
+    """Provide functions that return whether a judge is small.
 
     By default, a small judge lists rejected values first and checks its values a second time.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives that plugins offer, and list invalid primitives as failed."""
+    """Register the primitives provided by plugins. Invalid primitives are listed as failed."""
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive
 

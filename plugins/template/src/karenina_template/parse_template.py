@@ -1,7 +1,8 @@
-"""`ParseTemplate`, the stage for slot 7, in which a judge fills the template, and its settings. It sees no truth.
+"""`ParseTemplate`, the stage for slot 7, and its settings.
 
-A small judge often extracts a value that the response denies or corrects, whatever its instructions say. If its reply
-starts with a list of the values that the response rejects, it is less likely to write one of them as the answer.
+The judge fills the template without seeing the ground truth. A small judge often extracts a value that the response
+denies or corrects, whatever its instructions say. If its reply starts with a list of the values that the response
+rejects, it is less likely to give one of them as the answer.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ JSON: {"rejected": ["1877"], "year": 1881}""",
 
 
 class TemplateSettings(BaseModel):
-    """Settings of template parsing."""
+    """Settings for template parsing."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     include_extraction_hints: bool = Field(default=True, description="Show the judge the templates' extraction hints.")
@@ -186,7 +187,7 @@ class TemplateSettings(BaseModel):
 
 
 class ParseTemplate(ParsingStage):
-    """The stage that fills the template in one call to the judge, with the question, the answer and the fields.
+    """Fills the template in a single call to the judge, which receives the question, the answer and the fields.
 
     A small judge also lists rejected values and checks its values a second time (see `TemplateSettings`).
     """
@@ -197,7 +198,9 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about boolean fields for small judges, and about templates on which `check_values` has no effect."""
+        """Warn about boolean fields filled by small judges, and about templates
+        on which `check_values` has no effect.
+        """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
@@ -212,11 +215,11 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Return the template, filled by one or more calls.
+        """Return the template, filled in one or more calls to the judge.
 
-        The judge is called again if its reply is invalid and, with `check_values`, to check its values. A checked value
-        that the template rejects is dropped, and the reason is recorded in the result field `parsing`. Raises
-        `PortError` or `StructuredError` if the judge fails.
+        The judge is called again if its reply is invalid and, with `check_values`, to check the values it extracted. If
+        the template rejects a checked value, the value is dropped and the reason is recorded in the result field
+        `parsing`. Raises `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -249,17 +252,17 @@ class ParseTemplate(ParsingStage):
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return the setting `list_rejected` or, if it is None, whether the judge is small."""
+    """Return the `list_rejected` setting or, if it is None, whether the judge is small."""
     return _is_wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return the setting `check_values` or, if it is None, whether the judge is small."""
+    """Return the `check_values` setting or, if it is None, whether the judge is small."""
     return _is_wanted(context, "check_values")
 
 
 def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    """Return the value of `setting` or, if it is None, whether the judge is small."""
+    """Return the setting named `setting` or, if it is None, whether the judge is small."""
     enabled: bool | None = context.setting(setting)
     if enabled is not None:
         return enabled
@@ -267,19 +270,21 @@ def _is_wanted(context: VerificationContext, setting: str) -> bool:
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
-    """Return whether any plugin declares the judge `model` as small."""
+    """Return whether any plugin declares that the judge `model` is small."""
     return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the list of rejected values, and `schema` with this list before its other fields."""
+    """Return the name of the list of rejected values, and `schema` with this list placed before its other fields."""
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
     return name, {**schema, "properties": properties, "required": list(properties)}
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about templates with a boolean field if a small judge fills them, because it may leave the field empty."""
+    """Warn about templates that have a boolean field and are filled by a small judge,
+    which may leave such fields empty.
+    """
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
@@ -302,7 +307,9 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that a judge fills for a question; empty if it has no valid template."""
+    """Return the schemas of the fields that a judge fills for a question, or an empty list
+    if the question has no valid template.
+    """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 

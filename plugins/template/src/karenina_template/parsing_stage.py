@@ -1,4 +1,4 @@
-"""`ParsingStage`, the base class of stages for slot 7, and the prompt with which a judge fills a template."""
+"""`ParsingStage`, the base class of stages for slot 7, and the prompt that asks a judge to fill a template."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ _FINDINGS: Final = (
 class ParsingStage(Stage):
     """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
 
-    No judge is called for a template whose fields all read the raw response. No judge is called for an answer without
-    text either: all of its fields are None, and fail. If the judge cannot be reached or its replies are invalid, the
-    outcome is PARSE_ERROR, and the item does not count as a wrong answer.
+    No judge is called if all fields of the template read the raw response, or if the answer has no text. In the latter
+    case, all fields are None and therefore fail. If the judge cannot be reached or its replies are invalid, the outcome
+    is PARSE_ERROR, and the item does not count as a wrong answer.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
@@ -106,7 +106,7 @@ class ParsingStage(Stage):
         """Set artifacts other than PARSED_ANSWER when no judge is needed. Does nothing by default."""
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether a judge fills any field of the question's template; False if the template is invalid."""
+        """Return whether a judge fills any field of the question's template, or False if that template is invalid."""
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
 
@@ -119,11 +119,11 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage for items that failed in an earlier stage."""
+        """Skip this stage for items that failed in an earlier stage."""
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge if one is needed, and set the filled template."""
+        """Call the judge, if one is needed, and set the filled template."""
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
@@ -156,12 +156,12 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Return the template, filled by the judge and bound to the question's truths.
+    """Return the template, filled by the judge and bound to the question's ground truths.
 
     - `schema`: the template's schema, possibly with additional fields; by default, the schema of `bound`.
-    - `record`: maps keys of the result field `parsing` to additional fields of the reply, whose values are recorded
-      under these keys unless they are empty. If the first reply could not be used unchanged, `parsing` also records the
-      mode, the number of tries, and whether the reply was repaired.
+    - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields
+      are recorded under the keys unless they are empty. If the first reply could not be used unchanged, `parsing` also
+      records the mode, the number of tries, and whether the reply was repaired.
     - `check`: a function that raises `ValueError` if the filled template does not fit the response. The judge is then
       asked again. It is also asked again if it returns a date although `text` contains none.
     - `text`: the text that the judge reads; by default, the raw response.
@@ -172,7 +172,7 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Return the bound template. Raises an exception if its dates or values do not fit the response."""
+        """Return the bound template. Raises an exception if the template's dates or values do not fit the response."""
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
@@ -203,5 +203,7 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints, keyed by field; empty if `include_extraction_hints` is false."""
+    """Return the template's extraction hints, keyed by field,
+    or an empty mapping if `include_extraction_hints` is false.
+    """
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -1,4 +1,4 @@
-"""A question's template, which is loaded on first use and stored with the question."""
+"""Loads a question's template on first use and stores it with the question."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template and the trust with which it was loaded; `trust` is None if the template needs no trust."""
+    """A template and the trust used to load it. `trust` is None if the template needs no trust."""
 
     template: Template
     trust: Trust | None
@@ -50,7 +50,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 def may_need_judge(question: Question) -> bool:
     """Return whether the question's template may have a field that a judge fills, without loading the template.
 
-    True may be wrong, but False never is.
+    The result can be True for a template without such a field, but is never False for a template with one.
     """
     if isinstance(question.attachment, _Loaded) or question.answer_template is None:
         return True
@@ -87,7 +87,9 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field; empty if the template cannot be loaded."""
+    """Return the plugin options in the question's template, keyed by field, or an empty mapping
+    if the template cannot be loaded.
+    """
     try:
         template = template_of(question, trust)
     except TemplateError:
@@ -102,7 +104,9 @@ def primitive_kinds() -> Mapping[str, type[Primitive]]:
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives that a template source declares, or an empty list if it contains code or is invalid."""
+    """Return the primitives declared in a template source, or an empty list
+    if the source contains code or is invalid.
+    """
     try:
         template = load_template(source)
     except TemplateError:

@@ -25,10 +25,10 @@ logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
-    """The stage that loads the question's template, which is executed only if it contains code and is trusted.
+    """Loads the question's template. The template is executed only if it contains code and is trusted.
 
-    An invalid template ends its items with TEMPLATE_ERROR, but not the run. The stage is skipped for questions that
-    have traits but no template, because only their traits are scored.
+    An invalid template ends its items with TEMPLATE_ERROR, but does not end the run. The stage is skipped for questions
+    that have traits but no template, because only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -44,7 +44,7 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are untrusted or invalid, fail for every answer, or have hidden constraints.
+        """Warn about templates that are not trusted, are invalid, fail for every answer, or have hidden constraints.
 
         Return no needs.
         """
@@ -92,7 +92,7 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage for questions that have traits but no template, if traits are also scored."""
+        """Skip this stage for questions that have traits but no template, if traits are also scored."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits but no template")
@@ -126,7 +126,7 @@ class ValidateTemplate(Stage):
 
 
 def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template, bound to the question, or None if there is none.
+    """Return the question's template, bound to the question, or None if the question has no template.
 
     Raises `TemplateError` if the template is invalid or not trusted.
     """
@@ -135,7 +135,9 @@ def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, or None; see `check_samples`, which may raise `TemplateError`."""
+    """Return why `verify()` fails for every answer, or None if it does not;
+    `check_samples` may raise `TemplateError`.
+    """
     if bound is None or not bound.template.has_code:
         return None
     from karenina_template.templates.sample_check import check_samples

@@ -1,4 +1,4 @@
-"""`VerifyTemplate`, the stage for slot 8, which compares the filled template with the truth."""
+"""`VerifyTemplate`, the stage for slot 8, which compares the filled template with the ground truth."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OTHER_IMPORT = re.compile(
 
 
 class VerifyTemplate(Stage):
-    """The stage that runs the template's `verify()`, `verify_granular()` and patterns.
+    """Runs the template's `verify()`, `verify_granular()` and patterns.
 
-    Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, it is None, and so
-    is the granular result. The item is then not judged, unless a pattern fails.
+    Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
+    the granular result are None. The item is then not judged, unless a pattern fails.
 
-    If `verify()` raises, the answer fails with a `field_verification_error`, and has no granular result, which could
-    contradict the verdict. If only `verify_granular()` raises, the verdict remains.
+    If `verify()` raises an exception, the answer fails with a `field_verification_error` and has no granular result,
+    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict remains.
     """
 
     name = "VerifyTemplate"
@@ -55,7 +55,7 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`.
+        """Return whether the template may have a primitive that defines `before_run`.
 
         Only the template's source is searched, because loading it is slow.
         """
@@ -98,11 +98,11 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage for items that failed in an earlier stage."""
+        """Skip this stage for items that failed in an earlier stage."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Verify the fields, and search the raw response for the patterns; slow templates run in a thread."""
+        """Verify the fields and search the raw response for the patterns. Slow templates run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -124,7 +124,7 @@ class VerifyTemplate(Stage):
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
         """Set the artifacts for the fields.
 
-        If `verify()` raises, the fields fail; only `InvalidAnswer` is re-raised.
+        If `verify()` raises an exception, the fields fail. Only `InvalidAnswer` is raised again.
         """
         from karenina_template.templates.comparison import Comparison
         from karenina_template.templates.errors import InvalidAnswer
@@ -159,7 +159,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """For failed fields that look like their truths, record in the result field `why` which code points differ."""
+    """If a failed field looks like its ground truth, record in the result field `why` which code points differ."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -178,7 +178,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which at least one occurs in any source that uses or defines a primitive with `before_run`."""
+    """Return words, at least one of which occurs in any source that uses or defines a primitive with `before_run`."""
     from karenina_template.templates import Primitive, known_primitives
 
     primitives = known_primitives()

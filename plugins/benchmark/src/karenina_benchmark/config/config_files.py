@@ -1,4 +1,4 @@
-"""Configuration files: read TOML, YAML and JSON, save JSON, and resolve paths relative to the file's folder."""
+"""Reads configuration files in TOML, YAML and JSON, saves JSON, and resolves paths relative to the file's folder."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file.
 
     Environment variables override the values in the file, and `arguments` override both. Raises `ConfigError` if the
-    file cannot be read or a value is invalid.
+    file cannot be read or any value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Write the explicitly set values to a JSON file, for `read_config` and the option `--config`.
+    """Write the explicitly set values to a JSON file, for use with `read_config` and the option `--config`.
 
-    API keys and other values that may be secret are left out, and a warning names their settings. Raises `ConfigError`
-    if the file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
+    API keys and other values that may be secret are left out, with a warning that names the settings. Raises
+    `ConfigError` if the file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -59,7 +59,7 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly set values without secrets, and the names of the settings with secrets."""
+    """Return the explicitly set values without secrets, and the names of the settings that contain secrets."""
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -72,7 +72,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 
 
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
-    """Log a warning that names the secret settings that were not saved, if there are any."""
+    """Log a warning that names the secret settings that were not saved, if there are any such settings."""
     if left_out:
         logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
 
@@ -80,7 +80,7 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of a model (from JSON) without its secrets, and the names of the settings that are left out.
+    """Return the values of a model (from JSON) without its secrets, and the names of the settings that were left out.
 
     Where `secrecy` is empty, settings with a name like `api_key` are secret.
     """
@@ -122,7 +122,9 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `values` is a preset of the reference, or else `values` unchanged."""
+    """Return the settings under `config` if `values` is a preset from the reference project,
+    and otherwise `values` unchanged.
+    """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
         return values
@@ -131,12 +133,14 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Return a model of the reference, with its default interface, `langchain`, if it specifies none."""
+    """Return a model from the reference project, with that project's default interface, `langchain`,
+    if it specifies none.
+    """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
-    """Parse the text of a file, and return its value.
+    """Parse the text of a file and return its value.
 
     Raises `ValueError`, without quoting values, if the text is invalid or the suffix is unknown.
     """
@@ -169,7 +173,7 @@ def _parse(file: Path, text: str) -> Any:
 def _parse_yaml(file: Path, text: str) -> Any:
     """Return the value of a YAML file.
 
-    If the text is invalid, raises `ValueError` (not `ConfigError`) with the location, the problem and the cure.
+    Raises `ValueError` (not `ConfigError`) with the location, the problem and the cure if the text is invalid.
     """
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
@@ -181,7 +185,7 @@ def _parse_yaml(file: Path, text: str) -> Any:
 
 
 class ConfigLayers:
-    """Layers of configuration values: later layers override earlier ones, and the origin of each value is recorded."""
+    """Layers of configuration values. Later layers override earlier ones, and the origin of each value is recorded."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -190,7 +194,7 @@ class ConfigLayers:
     def add(self, values: Mapping[str, Any], origin: str) -> None:
         """Add a layer of values that come from `origin`.
 
-        Raises `ConfigError`, which names `origin`, if the values conflict.
+        Raises `ConfigError`, naming `origin`, if the values conflict.
         """
         try:
             flat = translate_settings(flatten_settings(values))
@@ -200,18 +204,18 @@ class ConfigLayers:
         self.origin.update(dict.fromkeys(flat, origin))
 
     def names_from(self, origin: str) -> frozenset[str]:
-        """Return the names of the settings whose value comes from `origin`."""
+        """Return the names of the settings whose values come from `origin`."""
         return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
-        """Return the configuration. Raises `ConfigError`, which names the origin of each invalid value."""
+        """Return the configuration. Raises `ConfigError`, naming the origin of each invalid value."""
         try:
             return VerificationConfig(**self.values)
         except ConfigError as error:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Return a problem, preceded by the origin of the setting that it begins with if that is known."""
+        """Return a problem, preceded by the origin of the setting it begins with, if known."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -234,7 +238,7 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
-    """Return a model with the path in `manual_traces` resolved against `folder`; other values are left unchanged."""
+    """Return a model with the path in `manual_traces` resolved against `folder`, and any other value unchanged."""
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -258,7 +262,9 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Return a model with relative paths resolved against `folder`: MCP server commands, and adapter path settings."""
+    """Return a model with its relative paths (MCP server commands and adapter
+    path settings) resolved against `folder`.
+    """
     if not isinstance(model, Mapping):
         return model
     resolved = dict(model)
@@ -291,7 +297,7 @@ def _path_settings(interface: Any) -> frozenset[str]:
 def _resolve_command(command: Any, folder: Path) -> Any:
     """Return a server's command with a relative path to its program resolved against `folder`.
 
-    Programs that are looked up in PATH, URLs, and commands that cannot be parsed are left unchanged.
+    Programs to be found via PATH, URLs, and commands that cannot be parsed are left unchanged.
     """
     if not isinstance(command, str) or "://" in command:
         return command

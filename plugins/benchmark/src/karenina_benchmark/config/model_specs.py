@@ -1,4 +1,4 @@
-"""Models given on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
+"""Models specified on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Return the fields of the model that `spec` describes; `id` may be missing.
+    """Return the fields of the model described by `spec`; `id` may be missing.
 
     The interface ends at the first colon, so names may contain colons (`openai:llama3:8b`). The base URL starts after
     the first `@` that is followed by `http://` or `https://`. Raises `ConfigError` if the specification is invalid.
@@ -50,7 +50,7 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _forms(text: str) -> str:
-    """Return a description of how to write a model, with `text` in its examples if it may be shown and has no colon."""
+    """Describe how to write a model. The examples contain `text` if it may be shown and has no colon."""
     if ":" in text or not _HARMLESS_NAME.fullmatch(text):
         return _FORMS
     return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
@@ -59,7 +59,7 @@ def _forms(text: str) -> str:
 def _check_address(interface: str, rest: str) -> None:
     """Raise `ConfigError` for a base URL without a scheme, which would become part of the model name.
 
-    Calls would then go to the provider's default server. The message does not show text that may be an API key.
+    Calls would then go to the provider's default server. The message does not show any text that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     url = complete_url(address) if name else None
@@ -75,9 +75,9 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return the fields of a model given as a JSON object.
+    """Return the fields of a model specified as a JSON object.
 
-    Raises `ConfigError`, which does not quote `text`, because that may contain an API key.
+    Raises `ConfigError`, which does not quote `text` because it may contain an API key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -98,7 +98,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model name given by all answers in a file, or else the file's name without its suffix.
+    """Return the model name shared by all answers in a file, or otherwise the file's name without its suffix.
 
     A file that cannot be read is not an error here.
     """
@@ -116,13 +116,14 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role. Each has an `id`: the given id or else its name, with a number if that is taken.
+    """Return the models for one role.
 
-    Each file of `recordings` adds a model that returns the answers in the file. The model's name is the one given by
-    all answers in the file, or else the file's name without its suffix; it does not depend on other files. If several
-    models have the same name, a warning says which id each of them has.
+    Each has an `id`: the specified id or otherwise its name, with a number if that is taken. Each file in `recordings`
+    adds a model that returns the answers in the file. The model's name is the one shared by all answers in the file, or
+    otherwise the file's name without its suffix; it does not depend on other files. If several models have the same
+    name, a warning says which id each of them has.
 
-    Raises `ConfigError` if a model is invalid, or if a file is given twice.
+    Raises `ConfigError` if a model is invalid, or if a file is specified twice.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)

@@ -1,6 +1,6 @@
-"""Presets: configurations that a user saved under a name, for `--config NAME`.
+"""Presets: configurations that a user has saved under a name, for `--config NAME`.
 
-Presets are JSON files without secrets in the folder `presets` of the user's configuration. Only the user can write to
+Presets are JSON files without secrets in the `presets` folder of the user's configuration. Only the user can write to
 this folder.
 """
 
@@ -17,19 +17,19 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder with the presets, which may not exist."""
+    """Return the folder containing the presets, which may not exist."""
     from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the files of the presets, keyed by and sorted by name."""
+    """Return the files of the presets, keyed and sorted by name."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
 def preset_path(name: str) -> Path:
-    """Return the file of a preset. Raises `ConfigError`, which suggests a similar name, if it does not exist."""
+    """Return the file of a preset. Raises `ConfigError`, suggesting a similar name, if the preset does not exist."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
 
@@ -83,7 +83,7 @@ def delete_preset(name: str) -> Path:
 
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
-    """Return the value of a setting with absolute paths to recordings.
+    """Return the value of a setting with the paths to recordings made absolute.
 
     Relative paths would be resolved against the preset's folder.
     """
@@ -93,6 +93,6 @@ def _with_absolute_paths(name: str, value: Any) -> Any:
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model with an absolute path to its recordings; other models are left unchanged."""
+    """Return a model with the path to its recordings made absolute, or any other model unchanged."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

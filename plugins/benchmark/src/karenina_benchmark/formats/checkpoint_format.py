@@ -67,7 +67,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     """Return the benchmark as a JSON-LD document.
 
-    Raises `BenchmarkFileError`, which names `path`, for content that a checkpoint cannot represent.
+    Raises `BenchmarkFileError`, naming `path`, for content that a checkpoint cannot represent.
     """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -133,8 +133,8 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
     """Raise `ValueError` for an unknown property that would be read as a known value when the file is loaded again.
 
-    `known` contains the names of properties that are read as values of the benchmark or question, and `written` the
-    properties that are written for these values.
+    `known` contains the names of properties that are read as values of the benchmark or question. `written` contains
+    the properties that are written for these values.
     """
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
@@ -143,7 +143,10 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return a question as a `DataFeedItem`. Raises `BenchmarkFileError` if its template class has no source."""
+    """Return a question as a `DataFeedItem`.
+
+    Raises `BenchmarkFileError` if the question's template class has no source.
+    """
     try:
         source = template_source_of(question)
     except TemplateError as error:
@@ -204,16 +207,16 @@ def _question_properties(question: Question) -> list[Any]:
 
 
 def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
-    """Return static and dynamic traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
+    """Return static and dynamic traits as `Rating`s. `scope` is "Global" or "QuestionSpecific"."""
     static = make_ratings(rubric.traits, scope) if rubric is not None else []
     return static + (make_ratings(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from a JSON-LD document, or from JSON of the reference's graphical interface.
+    """Read a benchmark from a JSON-LD document, or from JSON written by the reference project's graphical interface.
 
-    Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, which names `path`,
-    if nothing can be read.
+    Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, naming `path`, if
+    nothing can be read.
     """
     try:
         data = as_checkpoint(parse_object(text, path), path)
@@ -283,7 +286,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
 
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
-    """Return the error for an exception at `place`, which may be a validation error with several problems."""
+    """Return the error for an exception at `place`. The exception may be a validation error with several problems."""
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
     return BenchmarkFileError(path, place, what, cure, cause=error)
 
@@ -316,7 +319,7 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
-    """Raise `BenchmarkFileError` if the format version, Karenina's or the reference's, is not supported.
+    """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported.
 
     A file without a version is accepted.
     """
@@ -334,7 +337,7 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    """Return the benchmark without its questions and traits. Raises `ValueError` for an invalid value."""
+    """Return the benchmark without its questions and traits. Raises `ValueError` if any value is invalid."""
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
     benchmark.version = _read_text(data, "version", "")
@@ -353,7 +356,7 @@ def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkCont
 
 
 def _read_item(item: object) -> Question:
-    """Return the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if it is invalid."""
+    """Return the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if the item is invalid."""
     if not isinstance(item, dict):
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
@@ -394,7 +397,7 @@ def _read_item(item: object) -> Question:
 def _read_extra(value: object) -> dict[str, Any]:
     """Return the fields owned by plugins.
 
-    Raises `ValueError` for other fields, which could replace the question's own.
+    Raises `ValueError` for other fields, because they could replace the question's own.
     """
     if value is None:
         return {}
@@ -412,7 +415,7 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s.
+    """Return the plain objects under `globalRubric`, which are traits, as `Rating`s.
 
     Unknown content is kept in `rest`.
     """
@@ -427,7 +430,7 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
 
 
 def _locate(number: int, question_id: object) -> str:
-    """Return the location of a question for messages: its number, and its id if it has one."""
+    """Return the location of a question for use in messages: its number, and its id if it has one."""
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 
@@ -444,15 +447,15 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
-    """Return an object's keywords, given as a list or, as in schema.org, as a comma-separated string."""
+    """Return an object's keywords, written as a list or, as in schema.org, as a comma-separated string."""
     value = part.get("keywords")
     return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key without its `@type`, or an empty dict if it is missing.
+    """Return the object under a key without its `@type`, or an empty dict if the key is missing.
 
-    Raises `ValueError` for several objects.
+    Raises `ValueError` if there are several objects.
     """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
@@ -461,7 +464,7 @@ def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _creator_key(creator: object) -> str:
-    """Return the key for the creator's name: a creator is a string or, as schema.org prefers, an object with a name."""
+    """Return the key for the creator's name. A creator is a string or, as schema.org prefers, an object with a name."""
     return "name" if isinstance(creator, dict) else "creator"
 
 
@@ -469,9 +472,9 @@ _REQUIRED = object()
 
 
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
-    """Return the string under a key, or `default` if it is missing or null; a numeric `version` becomes a string.
+    """Return the string under a key, or `default` if it is missing or null. A numeric `version` becomes a string.
 
-    Raises `ValueError` if the string is missing and there is no default, and for any other value.
+    Raises `ValueError` if the string is missing and there is no default, and for any other type of value.
     """
     value = data.get(key)
     if value is None:
@@ -486,7 +489,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a string that contains JSON; return any other value, including a string that is not JSON, unchanged."""
+    """Decode a string that contains JSON. Return any other value, including a string that is not JSON, unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -496,6 +499,6 @@ def _decode_json(value: Any) -> Any:
 
 
 def _take_custom(properties: Properties) -> dict[str, Any]:
-    """Remove the custom properties and return their values, keyed by name without the prefix `custom_`."""
+    """Remove the custom properties and return their values, keyed by name without the `custom_` prefix."""
     names = [name for name in properties.names() if name.startswith(_CUSTOM_PREFIX)]
     return {name.removeprefix(_CUSTOM_PREFIX): properties.take(name) for name in dict.fromkeys(names)}

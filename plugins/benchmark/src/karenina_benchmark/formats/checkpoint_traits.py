@@ -1,4 +1,4 @@
-"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s.
+"""Rubric traits in checkpoints: schema.org `Rating`s that store other values in lists of `PropertyValue`s.
 
 `check_unread` also checks unknown content of questions and whole checkpoints before it is saved.
 """
@@ -53,7 +53,7 @@ _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s whose values are taken out by name; the others remain unchanged in `rest`.
+    """A list of `PropertyValue`s whose values are taken out by name. The others remain unchanged in `rest`.
 
     Accepts None (no properties) and a single object. Raises `ValueError` for any other value that is not a list.
     """
@@ -68,9 +68,10 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return the value of the first property with this name and remove it from `rest`, or return `default`.
+        """Return the value of the first property with this name and remove it from `rest`,
+        or return `default` if there is none.
 
-        Properties with keys other than `@type`, `name` and `value` are not taken.
+        Properties that have keys other than `@type`, `name` and `value` are not taken.
         """
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:
@@ -95,7 +96,7 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
-    """Return the traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
+    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific"."""
     return [_make_rating(trait, scope, dynamic) for trait in traits]
 
 
@@ -105,7 +106,7 @@ def check_unread(
     """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
 
     `unread` must not contain the keys in `taken`. `objects` maps each key whose value is an object to the keys that
-    this object must not contain. If `others` is false, `unread` may only contain the keys of `objects`, and
+    this object must not contain. If `others` is false, `unread` may contain only the keys of `objects` and
     `properties`.
     """
     for key, value in unread.items():
@@ -125,7 +126,7 @@ def check_unread(
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
-    """Raise `ValueError` for `unread` content of a trait that cannot be saved in a `Rating`."""
+    """Raise `ValueError` if a trait has `unread` content that cannot be saved in a `Rating`."""
     for trait in traits:
         try:
             check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
@@ -134,7 +135,7 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`; values for which schema.org has no key become properties."""
+    """Return a trait as a `Rating`. Values for which schema.org has no key become properties."""
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
@@ -171,7 +172,7 @@ def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any
 
 
 def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
-    """Return the static and the dynamic traits in a list of `Rating`s.
+    """Return the static and dynamic traits in a list of `Rating`s.
 
     A trait with invalid values is returned as an `UnknownTrait` with the reason. Raises `ValueError` for a value that
     is not a `Rating` with a name.
@@ -188,7 +189,7 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
 
 
 def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
-    """Return the trait in a `Rating`, and whether it is dynamic. An invalid trait is returned as an `UnknownTrait`."""
+    """Return the trait in a `Rating` and whether it is dynamic. An invalid trait is returned as an `UnknownTrait`."""
     properties = Properties(rating.get("additionalProperty"))
     word = str(rating.get("additionalType") or "RubricTrait").removeprefix(_PREFIX)
     for scope in _SCOPES:
@@ -235,7 +236,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
     """Remove null entries and unknown fields from an agentic trait's model, and return the unknown fields.
 
-    The reference project writes all fields of its models, including those that Karenina does not have.
+    The reference project writes all fields of its models, including fields that Karenina does not have.
     """
     override = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in override.items() if name in ModelConfig.model_fields}
@@ -243,7 +244,7 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values, or an unscorable trait if there is a `problem` or an invalid value."""
+    """Return the trait with these values, or an unscorable trait if there is a `problem` or any value is invalid."""
     if problem is None:
         try:
             trait = trait_from_json(data)
@@ -267,7 +268,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait could not be scored once it is read back from a file, or None if it could."""
+    """Return why the trait could not be scored once read back from a file, or None if it could be."""
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None
@@ -282,7 +283,7 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of unused values: score bounds without a scale, or `tn_instructions` in the mode `tp_only`."""
+    """Return the names of unused values: score bounds without a scale, or `tn_instructions` in `tp_only` mode."""
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
         return [] if full or not data.get("tn_instructions") else ["tn_instructions"]
@@ -296,7 +297,7 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert the values of a built-in trait kind in older files to this format, in place.
+    """Convert the values of a built-in trait kind in older files to the current format, in place.
 
     Raises `ValueError` or `RecursionError` if a value that should be JSON is not.
     """
@@ -316,7 +317,7 @@ def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), else to `source`.
+    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), and otherwise to `source`.
 
     An empty value is removed.
     """

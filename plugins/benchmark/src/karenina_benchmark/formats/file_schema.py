@@ -68,7 +68,7 @@ _IMPORT_TEXTS: Final = {
 
 
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of the YAML format; `config` is the schema of the configuration.
+    """Return the JSON Schema (draft 2020-12) of the YAML format. `config` is the schema of the configuration.
 
     The schema includes the primitives and trait kinds of the installed plugins.
     """
@@ -129,13 +129,13 @@ def _question() -> Schema:
 
 
 def _template_types(field: str) -> Schema:
-    """Return the schemas of the keys that declare a template; `field` is the definition of its fields."""
+    """Return the schemas of the keys that declare a template. `field` is the definition of the template's fields."""
     fields: Schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{field}"}}
     return {"answer": fields, "strategy": {"anyOf": [{"$ref": "#/$defs/Strategy"}, {"type": "null"}]}}
 
 
 def _field_types() -> Schema:
-    """Return the schemas of those keys of a field that do not accept every value."""
+    """Return the schemas of the field keys that do not accept every value."""
     literal = {
         "type": "object",
         "properties": {
@@ -167,12 +167,12 @@ def _strategy() -> Schema:
 
 
 def _rubric() -> Schema:
-    """Return the schema of an optional rubric."""
+    """Return the schema for a rubric that may be omitted."""
     return {"anyOf": [{"$ref": "#/$defs/Traits"}, {"type": "null"}]}
 
 
 def _traits(kinds: list[Schema]) -> Schema:
-    """Return the schema of a rubric: a list of traits, or one list per kind, in which traits need no type."""
+    """Return the schema of a rubric: a list of traits, or one list per kind, whose traits need no type."""
     by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
     return {
         "anyOf": [
@@ -192,7 +192,7 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add the schema of a model to `defs`, with its `type` in a file: `name`, unless the model has a field `type`."""
+    """Add a model's schema to `defs`. Its `type` in a file is `name`, unless the model has its own field `type`."""
     try:
         schema = model.model_json_schema(ref_template=_REF)
     except PydanticInvalidForJsonSchema:  # a plugin's model may have any type
@@ -214,7 +214,9 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> Non
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of fields owned by plugins, both keyed by full name and as tables of the plugins' packages."""
+    """Return the schemas of fields owned by plugins, both keyed by full name
+    and as tables for the plugins' packages.
+    """
     return with_tables(
         {
             name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
@@ -235,22 +237,22 @@ def with_tables(properties: Mapping[str, Any]) -> Schema:
 
 
 def _list_of(name: str) -> Schema:
-    """Return the schema of a list of values with the definition `name`; a single value and null are accepted too."""
+    """Return the schema of a list of values defined as `name`. A single value and null are also accepted."""
     reference = {"$ref": f"#/$defs/{name}"}
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
 def _help_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the descriptions of a model's fields, keyed by name; fields without a description have an empty string."""
+    """Return the descriptions of a model's fields, keyed by name. Fields without a description have an empty string."""
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 
 def _object(
     texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
 ) -> Schema:
-    """Return the schema of a mapping with the keys and descriptions in `texts`, and no other keys.
+    """Return the schema of a mapping that has the keys and descriptions in `texts`, and no other keys.
 
-    `types` contains the schemas of keys; `default` is the schema of the other keys.
+    `types` contains the schemas of keys; `default` is the schema for the remaining keys.
     """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {

@@ -25,14 +25,14 @@ class Format:
     """A file format for benchmarks.
 
     `name` is used in messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
-    `.bench.json`); a format without suffixes is only used for files that it recognizes.
+    `.bench.json`). A format without suffixes is used only for files that it recognizes.
 
     `read` returns the benchmark in a file and executes nothing in it. Before it opens other files, it calls its second
     argument with their names. `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is
     replaced after the last piece. `read_columns` reads a table with other column names; its second argument maps the
     names in `karenina run --columns` to columns. All three may raise `BenchmarkFileError`.
 
-    `recognizes` is called for tables, and for JSON files that are not benchmarks. It returns whether a file certainly
+    `recognizes` is called for tables, and for JSON files that are not benchmarks. It returns whether a file definitely
     has this format, regardless of its suffix.
     """
 

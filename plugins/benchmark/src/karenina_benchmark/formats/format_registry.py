@@ -1,4 +1,4 @@
-"""The registry of file formats: plugins offer formats, and the suffix of a file selects one.
+"""The registry of file formats. Plugins provide formats, and the suffix of a file selects one.
 
 The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file that contains rows with
 arbitrary keys, as other programs write them, is read as a table.
@@ -45,12 +45,12 @@ def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()) -> None:
-    """Set the benchmark's warnings about its own content and `questions`; see `find_warnings`."""
+    """Set the benchmark's warnings about its own content and the `questions`; see `find_warnings`."""
     benchmark.load_warnings, benchmark.unscorable = find_warnings(benchmark, questions, unread)
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark in YAML, and find its warnings."""
+    """Read a benchmark in YAML and find its warnings."""
     from karenina_benchmark.formats.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)
@@ -75,14 +75,14 @@ def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table whose columns the user has mapped."""
+    """Read a table whose columns were mapped by the user."""
     from karenina_benchmark.formats.table_format import read_table
 
     return read_table(path, columns)
 
 
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no columns."""
+    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark and therefore has no columns."""
     if not has_rows(path):
         what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
         raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
@@ -90,12 +90,12 @@ def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkCo
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the content of a checkpoint."""
+    """Yield the contents of a checkpoint."""
     yield serialize_checkpoint(benchmark, path)
 
 
 def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the content of a YAML file."""
+    """Yield the contents of a YAML file."""
     from karenina_benchmark.formats.yaml_format import serialize_yaml
 
     yield serialize_yaml(benchmark, path)
@@ -130,7 +130,7 @@ OWNER: Final = "karenina-benchmark"
 
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
-    """Return the formats of all plugins. The built-in formats are included even if `plugins` does not offer them."""
+    """Return the formats of all plugins. The built-in formats are included even if `plugins` does not provide them."""
     from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
@@ -139,7 +139,8 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format at the end of the name (`.bench.json`), or else `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the file name (`.bench.json`),
+    or else `path.suffix`.
 
     The returned suffix is in lower case.
     """
@@ -153,10 +154,10 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format with this suffix; with `writes`, only formats that can be written are considered.
+    """Return the format with this suffix. With `writes`, only formats that can be written are considered.
 
     Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
-    distributions offer such a format.
+    distributions provide such a format.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]
@@ -177,7 +178,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and the name of each format in a single string, for messages."""
+    """Return the suffixes and the name of each format in a single string, for use in messages."""
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
     )
@@ -186,8 +187,8 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 def has_rows(path: Path) -> bool:
     """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
 
-    JSON lines are rows, unless the first line contains keys that only occur in benchmarks, such as a declared `answer`.
-    A JSON document is a benchmark if it is an object with keys of a checkpoint; otherwise it contains rows. Raises
+    JSON lines are rows, unless the first line contains keys that occur only in benchmarks, such as a declared `answer`.
+    A JSON document is a benchmark if it is an object with the keys of a checkpoint; otherwise it contains rows. Raises
     `BenchmarkFileError` if the file cannot be read.
     """
     try:
@@ -211,7 +212,7 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row of another program rather than a question or head of a benchmark."""
+    """Return whether an object is a row from another program rather than a benchmark's question or head."""
     if "karenina" in values:
         return False
     answer = values.get("answer")

@@ -1,8 +1,8 @@
-"""JSON files of the reference's graphical interface, converted to JSON-LD checkpoints before they are read.
+"""JSON files from the reference project's graphical interface, converted to JSON-LD checkpoints before they are read.
 
 Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
 {id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
-that of a JSON-LD checkpoint.
+in a JSON-LD checkpoint.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _FEED: Final = {"@context", "@type", "name", "dataFeedElement"}
 
 
 def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Convert a file of the graphical interface to a JSON-LD checkpoint; return other files unchanged.
+    """Convert a file from the graphical interface to a JSON-LD checkpoint. Return other files unchanged.
 
-    A file without a name for the benchmark is named after `path`. Raises `ValueError` for an invalid rubric.
+    If a file has no name for the benchmark, the benchmark is named after `path`. Raises `ValueError` for an invalid
+    rubric.
     """
     questions = data.get("checkpoint")
     if _FEED & data.keys():
@@ -64,7 +65,7 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the traits of a rubric with lists of plain objects as `Rating`s, and the rubric's other content.
+    """Return the rubric's traits, with plain objects converted to `Rating`s, together with the rest of the rubric.
 
     `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
@@ -89,7 +90,10 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Return a question of the graphical interface as a `DataFeedItem`; a value that is not an object is unchanged."""
+    """Return a question from the graphical interface as a `DataFeedItem`.
+
+    A value that is not an object is left unchanged.
+    """
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}
@@ -113,7 +117,7 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    """Return whether an entry of a question is unknown here, and is therefore kept with the unknown content."""
+    """Return whether an entry in a question is unknown here and is therefore kept with the unknown content."""
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
     return value is not None and key not in _KNOWN and key not in _ENCODED

@@ -5,9 +5,9 @@
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
 The first line may contain the top-level keys of the YAML format, except those for questions. Every other line contains
-the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its
-id and keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors
-name the line.
+the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once to find
+its id, and keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All
+errors name the line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MAX_BROKEN_LINES = 1000
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
 
-    The name of the benchmark comes from the first line, or else from the file's name. Errors in a line (not a JSON
+    The name of the benchmark comes from the first line, or otherwise from the file's name. Errors in a line (not a JSON
     object, no question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no
     line can be read, or if there are more than 1000 such errors.
     """
@@ -84,7 +84,7 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 class LineIndex:
     """The position of each question, keyed by id, and the offset, number and digest of each line, by position.
 
-    A digest shows whether a line has changed since loading. `broken` contains the errors in lines that cannot be read.
+    A digest shows whether a line has changed since loading. `broken` contains the errors for lines that cannot be read.
     """
 
     positions: dict[str, int]
@@ -95,7 +95,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Return the index of the questions, the first line if it is a head, and the ids of questions with `unread`.
+    """Return the question index, the first line if it is a head, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -147,12 +147,12 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
 
 
 def _digest(line: bytes) -> bytes:
-    """Return a digest of a line without its line break, to detect that the line has changed."""
+    """Return a digest of a line without its line break, for detecting whether the line has changed."""
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return the id of a question, or an id made from its position and text.
+    """Return the id of a question, or an id made from its position and text if it has none.
 
     Raises `BenchmarkFileError` if the line has no question.
     """
@@ -165,7 +165,7 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Return the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or not a JSON object."""
+    """Return the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or is not a JSON object."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -175,7 +175,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
-    """Return the object in a line as a section in which every place has the line's number."""
+    """Return the object in a line as a section in which every place has that line's number."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
@@ -200,7 +200,7 @@ class _ScalarTexts(Mapping[Place, str]):
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """A mapping from ids to the questions in a file. Each question is built from its line when it is accessed.
+    """Maps ids to the questions in a file. Each question is built from its line when it is accessed.
 
     Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
     question, or if the line has changed since loading.
@@ -237,12 +237,13 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the line of a question in the file, or None for a question that was replaced in memory."""
+        """Return a question's line in the file, or None for a question that was replaced in memory."""
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, even if written with escapes or ligatures.
+        """Yield the ids of questions whose line may contain any of the `words`,
+        even if written with escapes or ligatures.
 
         Questions that were replaced in memory are always included.
         """
@@ -303,12 +304,14 @@ class QuestionLines(MutableMapping[str, Question]):
 
 
 def _may_hide_words(line: bytes) -> bool:
-    r"""Return whether a line may contain ASCII words in another spelling: as escapes (`\u0041`) or other characters."""
+    r"""Return whether a line may contain ASCII words in a different spelling:
+    as escapes (`\u0041`) or other characters.
+    """
     return b"\\u" in line or not line.isascii()
 
 
 def _normalize(line: bytes) -> str:
-    """Return the text of a line with escapes resolved, in Unicode normal form NFKC, like Python identifiers."""
+    """Return the text of a line with escapes resolved, in the Unicode normal form NFKC, as for Python identifiers."""
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
     return line.decode("utf-8", "replace")
@@ -317,7 +320,7 @@ def _normalize(line: bytes) -> str:
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     """Yield the benchmark as JSON lines.
 
-    Raises `BenchmarkFileError`, which names `path`, for a template without source or a value that is not JSON.
+    Raises `BenchmarkFileError`, naming `path`, for a template without source or a value that is not JSON.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):
@@ -326,7 +329,10 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
-    """Return the values as a line of JSON. Raises `BenchmarkFileError`, located at `where`, if they are not JSON."""
+    """Return the values as a line of JSON.
+
+    Raises `BenchmarkFileError`, located at `where`, if any value is not JSON.
+    """
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -335,7 +341,7 @@ def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open the file for reading. Raises `BenchmarkFileError` if it is missing, too large or cannot be read."""
+    """Open the file for reading. Raises `BenchmarkFileError` if the file is missing, is too large or cannot be read."""
     try:
         return bounded_files.open_file(path)
     except bounded_files.FileError as error:

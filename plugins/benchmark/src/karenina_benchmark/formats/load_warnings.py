@@ -28,7 +28,7 @@ Found = dict[str, dict[str, None]]
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of warnings: about content that has no effect, and about traits that cannot be scored.
+    """Return two lists of warnings: one about content that has no effect, and one about traits that cannot be scored.
 
     `unread` contains the ids of questions with `unread` content that are not in `questions`.
     """
@@ -78,7 +78,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the reference's scenarios, which are part of a checkpoint's unknown content."""
+    """Return the names of the reference project's scenarios, which are part of a checkpoint's unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(part.get("name"))
@@ -88,19 +88,21 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Return the number of scenarios, the names of the first ones, and an explanation of scenarios, for messages."""
+    """Return the number of scenarios, the names of the first few,
+    and an explanation of scenarios, for use in messages.
+    """
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
     return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
-    """Yield the traits of the rubrics, which may be None."""
+    """Yield the traits in the rubrics. A rubric may be None."""
     for rubric in rubrics:
         yield from rubric.traits if rubric is not None else ()
 
 
 def why_unscorable(trait: RubricTrait) -> str | None:
-    """Return why the installed plugins cannot score a trait, or None if they can."""
+    """Return why the installed plugins cannot score a trait, or None if they can score it."""
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
             f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"
@@ -110,7 +112,7 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, except for keys of JSON-LD itself, which start with @."""
+    """Yield the names of unknown content, except for the keys of JSON-LD itself, which start with @."""
     for key, value in unread.items():
         if key.startswith("@") or value is None:
             continue
@@ -131,11 +133,11 @@ def _property_name(entry: Any) -> str:
 
 
 def _with_places(places_by_name: Found) -> list[str]:
-    """Return each name with the first places where it occurs."""
+    """Return each name with the first few places where it occurs."""
     return [f"{name} ({_first_places(places)})" if places else name for name, places in places_by_name.items()]
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first three places, and how many more there are."""
+    """Return the first three places and how many more there are."""
     shown = list(places)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

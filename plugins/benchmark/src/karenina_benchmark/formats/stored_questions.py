@@ -1,4 +1,4 @@
-"""The questions of a large table, which are stored in a temporary file, so that they do not fill memory."""
+"""The questions of a large table, stored in a temporary file so that they do not fill memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE: Final = 20_000
 
 
 class StoredQuestions(QuestionLines):
-    """The questions of the table `path` by id, each built when it is accessed. The table is not read again.
+    """The questions of the table `path`, keyed by id, each built when it is accessed. The table is not read again.
 
     The temporary file has two lines for each question: its fields, and its location in the table.
     """
@@ -40,11 +40,11 @@ class StoredQuestions(QuestionLines):
         self._index.offsets.append(self._index.offsets[-1] + len(fields) + len(location) + 2)
 
     def finish(self) -> None:
-        """Write what is still in the buffer, after the last question was added. Raises `OSError` if it cannot be."""
+        """Write any remaining buffered content after the last question was added. Raises `OSError` if this fails."""
         self._file.flush()
 
     def where(self, question_id: str) -> str | None:
-        """Return the location of a question that was added, in words; None if there is none with this id."""
+        """Describe the location of a question that was added, or return None if there is no question with this id."""
         if question_id not in self._positions:
             return None
         self._file.flush()
@@ -60,7 +60,7 @@ class StoredQuestions(QuestionLines):
         return text
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the row of a question in the table; None for a question that was replaced in memory."""
+        """Return the row of a question in the table, or None for a question that was replaced in memory."""
         position = self._positions[question_id]
         if position is None:
             return None

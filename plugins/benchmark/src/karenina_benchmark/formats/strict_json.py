@@ -1,4 +1,4 @@
-"""Parse JSON strictly: no duplicate keys, no NaN, and errors with the location."""
+"""Parses JSON strictly: no duplicate keys, no NaN, and errors that include the location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _RefusedError(Exception):
-    """Raised for a value that JSON or Python's JSON parser allows, but a benchmark does not."""
+    """Raised for a value that is allowed by JSON or by Python's JSON parser, but not in a benchmark."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)
@@ -38,7 +38,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parse_finite(number: str) -> float:
-    """Return the number as a float. Raises `_RefusedError` if it is too large for one."""
+    """Return the number as a float. Raises `_RefusedError` if the number is too large for a float."""
     value = float(number)
     if isinf(value):
         raise _RefusedError(f"the number {number:.40} is too large", "write it as a string, in quotes")
@@ -53,7 +53,7 @@ _DECODER: Final = json.JSONDecoder(
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """Parse `text` as a JSON object.
 
-    `line` is the line number if the text is a single line of the file; `what` names the content in messages. Raises
+    `line` is the line number if the text is a single line of the file. `what` is what messages call the object. Raises
     `BenchmarkFileError` for invalid JSON, a value that is not an object, duplicate keys, NaN and infinities.
     """
     place = f"line {line}" if line is not None else ""

@@ -1,4 +1,4 @@
-"""The table format for benchmarks: each row contains a question and its right answer."""
+"""The table format for benchmarks. Each row contains a question and its correct answer."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row; it is named after the file.
+    """Read a benchmark with one question per row. It is named after the file.
 
-    Columns are found by their names, in upper or lower case: the question, its right answer, its options, the text that
-    it is about, and question fields such as `id` and `author` (`column_roles` lists the names).
+    Columns are found by their names, in upper or lower case: the question, its correct answer, its options, the text it
+    is about, and question fields such as `id` and `author` (`column_roles` lists the names).
 
     `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question`
-    can also be a string with column names in braces, and `answer.NAME` maps one of several right answers. `columns` may
-    also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with the
-    right answer: by letter if the question has options, else by a rule for the kind of the column's answers
-    (`declare_answers`).
+    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. `columns`
+    may also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with
+    the correct answer: by letter if the question has options, and otherwise by a rule for the kind of answers in the
+    column (`declare_answers`).
 
     Raises `BenchmarkFileError` if the file cannot be read, no column has questions, or a row is invalid.
     """
@@ -104,7 +104,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
-        """Return the row's declared template, or else the source in its own column, or None if there is neither."""
+        """Return the row's declared template, or otherwise the source in its own column,
+        or None if there is neither.
+        """
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
@@ -170,7 +172,7 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with an additional column for each name that is a path into the objects in another column."""
+    """Return the table with an additional column for each name that is a path into objects in another column."""
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
     for path in paths:
@@ -182,9 +184,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, and a list with a note about these rows.
+    """Return the table without rows whose cells are all empty, and a list containing a note about these rows.
 
-    If all rows are empty, or none is, the table is returned unchanged and the list is empty.
+    If all rows are empty, or none are, the table is returned unchanged and the list is empty.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -204,7 +206,7 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
-    """Return the roles of the columns: those that the user has mapped in `columns`, and others by their names.
+    """Return the roles of the columns. Columns not mapped by the user in `columns` are found by their names.
 
     Raises `BenchmarkFileError` if a mapped column does not exist, or if no column has questions.
     """
@@ -244,7 +246,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Return the roles with the user's columns for several right answers, in place of the single one."""
+    """Return the roles with the user's columns for several correct answers in place of the single one."""
     fields, descriptions = dict(roles.fields), dict(roles.descriptions)
     for name, column in several.items():
         kind, _, field_name = name.partition(".")
@@ -258,7 +260,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question, and with its right answers as strings."""
+    """Return the row with the complete text of its question, and with its correct answers as strings."""
     if question is None:
         return row
     roles = chosen.roles
@@ -273,7 +275,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message that the table contains neither answers nor templates, and how to fix this."""
+    """Return a message saying that the table contains neither answers nor templates, and how to fix this."""
     cure = "add a column with the right answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
@@ -288,7 +290,7 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
-    """Return a message about how answers are compared, and how to compare them differently."""
+    """Return a message explaining how answers are compared, and how to compare them differently."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))

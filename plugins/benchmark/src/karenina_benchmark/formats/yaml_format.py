@@ -95,7 +95,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
     `check_paths` is called with all files in `questions_from` before any of them is opened. Errors are collected, with
     their lines, in the benchmark's `problems` and `broken`. Raises `BenchmarkFileError` if the document is not valid
-    YAML, and whatever `check_paths` raises.
+    YAML, and any exception raised by `check_paths`.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -123,7 +123,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
 
 def _read_name(top: Section) -> str:
-    """Return the name of the benchmark. Raises `BenchmarkFileError` if it is missing or empty."""
+    """Return the name of the benchmark. Raises `BenchmarkFileError` if the name is missing or empty."""
     name = top.text("name")
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "add `name: ...`", "name")
@@ -135,7 +135,7 @@ def _add_question(
 ) -> None:
     """Add the question in a mapping.
 
-    `texts` contains the position and line of each question without an id, by the text of the question. Raises
+    `texts` contains the position and line of each question without an id, keyed by question text. Raises
     `BenchmarkFileError` if the question is invalid, repeats an id, or repeats a text without having an id.
     """
     problems = Problems()
@@ -166,7 +166,7 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read all of a benchmark except its questions; errors are added to `problems`."""
+    """Read all of a benchmark except its questions. Errors are added to `problems`."""
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -186,7 +186,7 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their locations. Raises `BenchmarkFileError` for each id that is repeated, with both lines."""
+    """Add questions with their locations. Raises `BenchmarkFileError`, giving both lines, for each repeated id."""
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
@@ -204,7 +204,10 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is the default id. Raises one `BenchmarkFileError` with all its errors."""
+    """Read a question from a mapping.
+
+    `id` is the default id. Raises a single `BenchmarkFileError` with all errors in it.
+    """
     problems = Problems()
     attempt = problems.attempt
     content = section.value
@@ -251,7 +254,7 @@ def _read_owned(section: Section) -> dict[str, Any]:
 
 
 def _read_example(section: Section) -> dict[str, str]:
-    """Return the question and answer of an example. Raises `BenchmarkFileError` if one of them is missing."""
+    """Return the question and answer of an example. Raises `BenchmarkFileError` if either is missing."""
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:
@@ -262,8 +265,8 @@ def _read_example(section: Section) -> dict[str, str]:
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
     """Return the source of the template, and the loaded template if the file declares its fields.
 
-    Raises `BenchmarkFileError` for an invalid declaration, a strategy without fields, and fields in addition to a
-    source.
+    Raises `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields
+    and a source.
     """
     fields = section.section("answer")
     source = section.text("template")
@@ -287,7 +290,7 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
 
 
 def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
-    """Raise `BenchmarkFileError` with the errors in all fields and in the strategy, if there are any."""
+    """Raise `BenchmarkFileError` with all errors in the fields and in the strategy, if there are any."""
     problems = Problems()
     for name, declared in fields.items():
         problems.attempt(_declare, section, {name: declared}, None)
@@ -303,7 +306,7 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 
 
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
-    """Return the source and the template of declared fields. Raises `BenchmarkFileError` with the field's line."""
+    """Return the source and the template for declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
         source = make_template_source(fields, strategy)
     except DeclarationError as error:
@@ -314,8 +317,8 @@ def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tupl
 def _load_declared_template(source: str, section: Section) -> Template:
     """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
 
-    The source contains only declarations, so no code is executed. If it cannot be loaded, plugins are loaded, because
-    they may add primitives.
+    The source contains only declarations, so no code is executed. If the source cannot be loaded, plugins are loaded,
+    because they may add primitives.
     """
     from karenina_core import plugins
     from karenina_template.templates import load_template
@@ -333,14 +336,14 @@ def _load_declared_template(source: str, section: Section) -> Template:
 
 
 def _part_of(reason: str) -> str:
-    """Return the key in a field's declaration that a template error with this `reason` concerns."""
+    """Return the key in a field's declaration to which a template error with this `reason` relates."""
     if "ground truth" in reason or "ground_truth" in reason:
         return "ground_truth"
     return "weight" if reason.startswith("weight") else "verify_with"
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions from a table. Raises one `BenchmarkFileError` with all its errors."""
+    """Add the questions from a table. Raises a single `BenchmarkFileError` with all errors in the table."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -371,7 +374,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
 
 
 def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
-    """Return the error for an imported table, located at its line if known, else at the importing line."""
+    """Return the error for an imported table, located at its line if known, and otherwise at the importing line."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
         return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")
@@ -383,7 +386,7 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
-    """Return the rubric under a key, or None if it is missing or empty.
+    """Return the rubric under a key, or None if the rubric is missing or empty.
 
     Raises `BenchmarkFileError` for invalid traits.
     """
@@ -435,7 +438,7 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
     """Raise `ValueError` for a pattern that does not compile.
 
-    `by_kind` is true if the rubric has one list per trait kind, which the error then names.
+    `by_kind` is true if the rubric has one list per trait kind. The error then names the kind.
     """
     for position, trait in enumerate(rubric.regex_traits):
         try:
@@ -446,20 +449,23 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    """Return the mapping under a key; empty if it is missing. Raises `BenchmarkFileError` for any other value."""
+    """Return the mapping under a key, or an empty dict if the key is missing.
+
+    Raises `BenchmarkFileError` for any other value.
+    """
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as YAML. Raises `BenchmarkFileError`, which names `path`, for a template without source."""
+    """Return the benchmark as YAML. Raises `BenchmarkFileError`, naming `path`, for a template without source."""
     data = serialize_head(benchmark)
     data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
     return dump(data)
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark, except its questions, under their keys in a file."""
+    """Return the values of a benchmark, except its questions, keyed as in a file."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -472,7 +478,7 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under their keys in a file.
+    """Return the values of a question, keyed as in a file.
 
     Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
     """

@@ -1,4 +1,4 @@
-"""Classify the right answers in a column: numbers, dates, yes or no, lists, letters, texts or prose.
+"""Classifies the correct answers in a column: numbers, dates, yes or no, lists, letters, texts or prose.
 
 A column has a single kind if at least 95% of its answers (or all, if there are fewer than 20) have this kind and the
 questions do not contradict it. In other columns, each answer has the kind that is certain from the answer alone, and is
@@ -108,7 +108,7 @@ _LONGEST_OBJECT: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A right answer as written in the file, and its question; `place` is the location for messages."""
+    """A correct answer as written in the file, and its question. `place` is the location used in messages."""
 
     value: Any
     question: str = ""
@@ -117,9 +117,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A right answer and its kind; `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
+    """A correct answer and its kind. `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
 
-    An ambiguous date stays as it is written. `is_certain` says whether the kind is clear even without the other answers
+    An ambiguous date stays as written. `is_certain` says whether the kind is clear even without the other answers
     in the column. `decimal` is the decimal mark of a number.
     """
 
@@ -131,7 +131,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """The answers in a column with their kinds, in order; `kind` is the column's kind, or None if there are several.
+    """The answers in a column with their kinds, in order. `kind` is the column's kind, or None if there are several.
 
     `unfit` contains the positions of the answers that do not have the column's kind.
     """
@@ -142,13 +142,13 @@ class ColumnKinds:
 
     @cached_property
     def counts(self) -> Counter[Kind]:
-        """The number of answers of each kind, not counting empty ones."""
+        """The number of answers of each kind, not counting empty answers."""
         return Counter(answer.kind for answer in self.answers if answer.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The notation of numbers and dates in a column.
+    """The number and date notation used in a column.
 
     `day_first` is None if the column does not show whether the day or the month comes first.
     """
@@ -160,7 +160,7 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the right answers in a column with their kinds."""
+    """Return the correct answers in a column with their kinds."""
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -183,7 +183,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a right answer as the kind that the user named. Return None if it cannot be read as that kind.
+    """Read a correct answer as the kind named by the user. Return None if it cannot be read as that kind.
 
     `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
     """
@@ -205,7 +205,7 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell contains no answer: it is empty, or has a placeholder such as N/A."""
+    """Return whether a cell contains no answer, that is, is empty or has a placeholder such as N/A."""
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
     return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
@@ -217,7 +217,7 @@ def is_error_cell(value: Any) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as a string; a float is rounded to 15 significant digits, as in spreadsheets."""
+    """Return a cell as a string. A float is rounded to 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -234,7 +234,7 @@ def is_prose(text: str) -> bool:
 
 
 def _ends_sentence(text: str) -> bool:
-    """Return whether the text ends with the end of a sentence."""
+    """Return whether the text ends in the way that a sentence does."""
     return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
 
 
@@ -245,14 +245,14 @@ def _is_name(text: str) -> bool:
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words in a text; for scripts without spaces, an estimate from its length."""
+    """Return the number of words in a text. For scripts without spaces, this is estimated from the text's length."""
     spaced, characters = _CHARACTER.subn("", text)
     spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
     return len(spaced.split()) + characters // 2 + letters // 5
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether the answers that fit a kind show that this kind was meant, although not all are certain."""
+    """Return whether the answers that fit a kind show that this kind was meant, even if not all of them are certain."""
     certain = sum(answer.is_certain for answer in fitting)
     both = kind == "yes or no" and len({answer.truth for answer in fitting}) == 2
     return both or 2 * certain >= len(fitting)
@@ -291,7 +291,7 @@ def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[An
 
 
 def _as_text(cell: Cell) -> Answer:
-    """Return a cell as text, prose or object, without trying other kinds; an empty cell is *empty*."""
+    """Return a cell as text, prose or object, without trying other kinds. An empty cell is *empty*."""
     if is_empty(cell.value):
         return Answer("empty")
     text = cell_text(cell.value)
@@ -301,7 +301,9 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a cell is an object (also one written as JSON text), or a list with objects or lists."""
+    """Return whether a cell is an object (including one written as JSON text),
+    or a list containing objects or lists.
+    """
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
             return False
@@ -344,7 +346,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a text as *yes or no*. Return None if it is neither, or if the question asks for something else."""
+    """Read a text as *yes or no*. Return None if the text is neither, or if the question asks for something else."""
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
@@ -366,7 +368,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
-    """Read a text as a number. Return None if it is not a number, names options, or is a code."""
+    """Read a text as a number. Return None if the text is not a number, names options, or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -379,7 +381,7 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 def _is_certain(quantity: Quantity, text: str) -> bool:
     """Return whether a quantity is a number even without the other answers in its column.
 
-    A quantity that looks like a code, or has a unit that is not known, is uncertain.
+    A quantity that looks like a code, or has an unknown unit, is uncertain.
     """
     if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return False
@@ -390,9 +392,9 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Read a text as a date, in ISO 8601 format unless it is ambiguous.
+    """Read a text as a date, converting it to ISO 8601 format unless it is ambiguous.
 
-    Return None if it is not a date or has a time of day.
+    Return None if the text is not a date or has a time of day.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -406,7 +408,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a text as a list; a single item is an uncertain list of one. Return None for text that may be a sentence."""
+    """Read a text as a list. A single item is an uncertain list of one. Return None for text that may be a sentence."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -420,13 +422,17 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*; else an empty list."""
+    """Return the labels in a text that names several of the question's options, such as *1, 3*,
+    or otherwise an empty list.
+    """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list in brackets, or separated by semicolons or line breaks; empty for any other text."""
+    """Return the items of a list in brackets or separated by semicolons or line breaks,
+    or an empty list for any other text.
+    """
     items = parse_list(text)
     if items is not None:
         return _flat_items(items)
@@ -441,7 +447,9 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings, or an empty list if any is not a scalar or most are sentences."""
+    """Return the items of a list as strings, or an empty list if any item is
+    not a scalar or most items are sentences.
+    """
     if not all(isinstance(item, str | int | float) for item in values):
         return []
     items = [cell_text(item).strip() for item in values]
@@ -449,7 +457,7 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Return the notation of numbers and dates in a column, found from all of its cells."""
+    """Return the number and date notation of a column, as found in all of its cells."""
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)

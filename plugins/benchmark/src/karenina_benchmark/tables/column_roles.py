@@ -1,8 +1,9 @@
-"""Find the roles of table columns by their names: the question, its right answer, its options, its context, and so on.
+"""Finds the roles of table columns by their names: the question, its correct
+answer, its options, its context, and so on.
 
-This is the only module with column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Names are
-compared without case, spaces and punctuation: `Correct Answer`, `correct_answer` and `correctAnswer` are the same.
-Where names are ambiguous, the cells decide: a column with grades is not the right answer if there is another candidate.
+This is the only module that contains column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Case,
+spaces and punctuation in names are ignored: `Correct Answer`, `correct_answer` and `correctAnswer` are the same. Where
+names are ambiguous, the cells decide: a column of grades is not the correct answer if there is another candidate.
 """
 
 from __future__ import annotations
@@ -114,12 +115,12 @@ class Roles:
     """The columns of a table by role.
 
     `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
-    `fields` maps names to the columns of several right answers (`answer.gene`, `gold.gene`), and `descriptions` maps
-    them to the columns with their descriptions (`description.gene`). `contexts` contains all context columns, of which
-    the first is in `columns`.
+    `fields` maps names to the columns of several correct answers (`answer.gene`, `gold.gene`), and `descriptions` maps
+    them to the columns with their descriptions (`description.gene`). `contexts` contains all context columns, the first
+    of which is in `columns`.
 
-    `grades` contains columns that are named like a right answer but contain verdicts. `unused` contains the remaining
-    columns, and `rivals` those among them that are also named like a right answer. `repeated_id` is a column that is
+    `grades` contains columns that are named like a correct answer but contain verdicts. `unused` contains the remaining
+    columns, and `rivals` those of them that are also named like a correct answer. `repeated_id` is a column that is
     named like an id, but contains the same value for different questions.
     """
 
@@ -134,11 +135,11 @@ class Roles:
     repeated_id: str = ""
 
     def get(self, role: str) -> str | None:
-        """Return the column of a role, or None if there is none."""
+        """Return the column with a role, or None if there is none."""
         return self.columns.get(role)
 
     def describe(self) -> str:
-        """Return the roles and their columns in one line, for messages."""
+        """Return the roles and their columns in one line, for use in messages."""
         parts = [f"{role} is {column!r}" for role, column in self.columns.items() if role in NAMES]
         if self.options:
             parts.append(f"options are {', '.join(map(repr, self.options.values()))}")
@@ -153,7 +154,10 @@ def fold_name(name: str) -> str:
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the best column for a role, by name alone, or None if there is none. The role must not be `TRUTH`."""
+    """Return the best column for a role, judging by name alone, or None if there is none.
+
+    The role must not be `TRUTH`.
+    """
     ranked = ranked_columns(columns, role)
     return ranked[0] if ranked else None
 
@@ -166,7 +170,7 @@ def choose_roles(
 ) -> Roles:
     """Choose the column for each role by name, and by the cells in `rows` where names are ambiguous.
 
-    `given` maps roles to columns that the user has chosen; the columns in `taken` have another use.
+    `given` maps roles to columns chosen by the user. The columns in `taken` have another use.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -236,14 +240,17 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes rows that differ in the columns `of`. A few repetitions are tolerated."""
+    """Return whether a column distinguishes between rows that differ in the columns `of`.
+
+    A few repetitions are tolerated.
+    """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
     return 2 * len({str(row[column]) for row in filled}) > len(different) or not filled
 
 
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with a name for a role, the most specific name first. The role must not be `TRUTH`."""
+    """Return the columns whose names fit a role, the most specific name first. The role must not be `TRUTH`."""
     ranks = _RANKS[role]
     ranked = [
         (ranks[name], place, column) for place, column in enumerate(columns) if (name := fold_name(column)) in ranks
@@ -252,7 +259,9 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column with the right answers, the candidates that contain grades, and the other candidates."""
+    """Return the column containing the correct answers, the candidates that contain grades,
+    and the other candidates.
+    """
     ranked = [
         (rank, column)
         for column in columns
@@ -295,7 +304,9 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is named `label` or `labels` and contains lists, which are topics, not right answers."""
+    """Return whether a column is named `label` or `labels` and contains lists,
+    which are topics rather than correct answers.
+    """
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -303,12 +314,14 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column has a value in any row; True if there are no rows."""
+    """Return whether a column has a value in any row, or True if there are no rows."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows: it has unique integers, and no name or a name like `index` or `No`."""
+    """Return whether a column numbers the rows: it has unique integers,
+    and either no name or a name like `index` or `No`.
+    """
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
     cells = [str(row.get(column)).removesuffix(".0") for row in rows]
@@ -318,7 +331,7 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 def find_options(columns: Sequence[str]) -> dict[str, str]:
     """Return the columns that contain one option each, keyed by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
 
-    The mapping is empty unless there are two or more in sequence, starting at A, 0 or 1.
+    The mapping is empty unless two or more options are in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}
@@ -338,7 +351,7 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of options that follow each other without a gap: a, b, c; or 0, 1, 2; or 1, 2, 3."""
+    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3."""
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered

@@ -1,7 +1,7 @@
-"""Declare answer templates for a column of right answers, according to the kinds of the answers.
+"""Declares answer templates for a column of correct answers, according to the kinds of the answers.
 
 A judge sees the type and the description of a field. Both depend on the column, the kinds of answers in it, and the
-question with its options, but never on the row's own answer.
+question with its options, but never on the answer in the row itself.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ _LONGEST: Final = 60
 class DeclaredAnswers:
     """The declared field for each answer in a column, or None for an answer that has no field.
 
-    `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
-    the column. `refused` says why sentences are not compared; it is empty if there are no sentences.
+    `notes` has a line for each kind that was found. `warnings` lists answers that cannot be compared like the rest of
+    the column. `refused` says why sentences are not compared, and is empty if there are no sentences.
     """
 
     fields: list[dict[str, Any] | None]
@@ -114,7 +114,7 @@ class DeclaredAnswers:
 
 
 class WrongTypeError(ValueError):
-    """Raised when an answer does not have the type that its row names. `cure` says how to fix it."""
+    """Raised when an answer does not have the type named in its row. `cure` says how to fix this."""
 
     def __init__(self, place: str, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
@@ -122,7 +122,7 @@ class WrongTypeError(ValueError):
 
 
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
-    """Return whether each item of a list in this column is a right answer by itself.
+    """Return whether each item in a list in this column is a correct answer by itself.
 
     This is the case if the column's name says so and no question asks for several items.
     """
@@ -140,15 +140,15 @@ def declare_answers(
     descriptions: Sequence[str | None] | None = None,
     column: str = "",
 ) -> DeclaredAnswers:
-    """Declare the field for each right answer in a column.
+    """Declare the field for each correct answer in a column.
 
-    `types` are the kinds that the rows name (`answer_kinds.KINDS`); where a row names none, the kind is detected. With
-    `any_of`, each item of a list is a right answer by itself; otherwise all items are needed. With `exact`, sentences
+    `types` are the kinds named by the rows (`answer_kinds.KINDS`). If a row names no kind, it is detected. With
+    `any_of`, each item of a list is a correct answer by itself; otherwise all items are needed. With `exact`, sentences
     are compared word for word. `subject` is what the field is about, such as *gene*, if a template has several fields;
-    `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain texts to search
-    for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
+    `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain strings to
+    search for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
 
-    Raises `WrongTypeError` if a row names an unknown kind, or one that its answer does not have.
+    Raises `WrongTypeError` if a row names an unknown kind, or one that does not fit its answer.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -181,7 +181,7 @@ def declare_answers(
 
 
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
-    """Declare that a response contains all, any or none of the texts in each cell, regardless of case."""
+    """Declare that a response contains all, any or none of the strings in each cell, regardless of case."""
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
     what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
@@ -200,14 +200,16 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a text that the response must contain, or for a list of alternative texts."""
+    """Return the regular expression for a string that the response must contain,
+    or for a list of alternative strings.
+    """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
     return f"(?:{'|'.join(patterns)})" if len(patterns) > 1 else "".join(patterns)
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Return the cell with a list that is written as text parsed. A list of one distinct item becomes that item."""
+    """Return the cell, parsing a list that is written as text. A list of one distinct item becomes that item."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -216,7 +218,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list of one item becomes a text.
+    """Return the kinds in a column of alternatives, where a list of one item becomes a text.
 
     A column of lists becomes a column of texts.
     """
@@ -230,9 +232,9 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
-    """Return an answer, read as the kind that its row names, or None if the row names none.
+    """Return an answer read as the kind named in its row, or None if the row names no kind.
 
-    Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
+    Raises `WrongTypeError` if there is no such kind, or if the answer is not of that kind.
     """
     if type is None or not str(type).strip():
         return None
@@ -248,7 +250,7 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Return the declared field of an answer without its description, or None if it is empty or an object."""
+    """Return the declared field of an answer without its description, or None if the answer is empty or an object."""
     truth = answer.truth
     match answer.kind:
         case "empty" | "object":
@@ -273,9 +275,9 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` rule for the first truth; the other truths are its synonyms.
+    """Return an `ExactMatch` rule for the first ground truth, with the other ground truths as its synonyms.
 
-    A full stop at the end of a truth may be missing in the response.
+    A full stop at the end of a ground truth may be missing in the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]
@@ -305,9 +307,9 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Return the message that some answers are sentences, which cannot be compared.
+    """Return the message saying that some answers are sentences and cannot be compared.
 
-    `prose` contains the positions of these answers, and `count` is the number of all answers.
+    `prose` contains the positions of these answers, and `count` is the total number of answers.
     """
     what = "is a sentence" if len(prose) == 1 else "are sentences"
     shown = _examples(cells, prose[:1])
@@ -315,7 +317,7 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add notes about the kinds that were found, and warnings about answers that were probably meant differently."""
+    """Add notes about the kinds that were found, and warnings about answers that probably had a different meaning."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):
@@ -382,7 +384,9 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Return the message that some answers are objects, which cannot be compared, or an empty string if none is."""
+    """Return the message saying that some answers are objects and cannot be compared,
+    or an empty string if none are.
+    """
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -390,12 +394,14 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
-    """Return whether a question is answered with yes or no, or true or false; True for an empty question."""
+    """Return whether a question is answered with yes or no, or true or false. Return True for an empty question."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any."""
+    """Return the labels (such as *late_delivery*) in a column that has only labels,
+    if no question mentions any of them.
+    """
     texts = [
         (answer.truth, cell.question)
         for answer, cell in zip(kinds.answers, cells, strict=True)
@@ -409,7 +415,7 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
-    """Return the first three cells at `places`, each cut to 60 characters, and the number of further cells."""
+    """Return the first three cells at `places`, each cut to 60 characters, and how many more there are."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

@@ -1,4 +1,6 @@
-"""The options of multiple-choice questions: read them from cells, add them to the question, and find the right one."""
+"""The options of multiple-choice questions: reads them from cells, adds them to the question,
+and finds the correct one.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ _FEW: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class RightOptions:
-    """The letters of the right options in each row (empty if a row names no option), and how they were found (`way`).
+    """The letters of the correct options in each row (empty if a row names no option), and how they were found (`way`).
 
-    `problem` says that the letters can be found in several ways with different results; otherwise it is empty.
+    `problem` says that the letters can be found in several ways with different results, and is otherwise empty.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -44,7 +46,7 @@ class RightOptions:
 
     @property
     def several(self) -> bool:
-        """Whether any row has several right options."""
+        """Whether any row has several correct options."""
         return any(len(letter) > 1 for letter in self.letters)
 
 
@@ -69,7 +71,7 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell, keyed by letter; empty if there are fewer than two.
+    """Return the options in a cell, keyed by letter, or no options if there are fewer than two.
 
     A cell is a list, an object with letters as keys or with `text` and `label`, or text: a list written as text,
     options with their own letters, or options separated by line breaks, `|`, `;` or commas.
@@ -97,7 +99,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
-    """Return an option as a string, which is empty for null, a list, or an object without a text."""
+    """Return an option as a string, or an empty string for null, a list, or an object without a text."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -106,7 +108,7 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return the options without their own letters or numbers, if every option has one and they are in order."""
+    """Return the options without their own letters or numbers, if every option has one and these are in order."""
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
@@ -117,7 +119,7 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the options in a text, split at their letters, or else at the first separator that splits it.
+    """Return the options in a text, split at their letters, or otherwise at the first separator that splits the text.
 
     The list is empty if nothing splits the text, or if the text is too long.
     """
@@ -135,7 +137,7 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the lettered options on separate lines of a question's text; empty if `truth` is not a letter."""
+    """Return the lettered options on separate lines of a question's text, or no options if `truth` is not a letter."""
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
     options: dict[str, str] = {}
@@ -147,7 +149,7 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Return the question followed by its lettered options, unless each of them already ends a line of the question."""
+    """Return the question followed by its lettered options, unless each option already ends a line of the question."""
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
         return question  # the options are letters, so their texts are in the question itself
@@ -164,11 +166,12 @@ def find_right_options(
     *,
     hint: str = "",
 ) -> RightOptions:
-    """Find the right options of all rows in the same way: by letter or text, or by position from 0 or from 1.
+    """Find the correct options for all rows in the same way: by letter or text, or by position from 0 or from 1.
 
-    Rows without options or truth are skipped. `columns` contains the names of the option columns, keyed by letter; a
-    right answer may also be such a name. If several ways are possible and differ, `choice_by` must name one, or `hint`
-    (`index` or `number`) decides between the two ways of counting; otherwise, the result has a `problem`.
+    Rows without options or a ground truth are skipped. `columns` contains the names of the option columns, keyed by
+    letter; a correct answer may also be such a name. If several ways are possible and have different results,
+    `choice_by` must name one, or `hint` (`index` or `number`) decides between the two ways of counting. Otherwise, the
+    result has a `problem`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -212,7 +215,9 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters of the options that a cell names by letter, text or column; empty if the cell is ambiguous."""
+    """Return the letters of the options that a cell names by letter, text or column, or none
+    if the cell is ambiguous.
+    """
     readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())
     if named in options:
@@ -221,7 +226,7 @@ def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters that a cell names, in order; empty if one of them is not the letter of an option."""
+    """Return the letters named in a cell, in order, or none if any of them is not the letter of an option."""
     parts = cell if isinstance(cell, list) else parse_list(cell) if isinstance(cell, str) else None
     if parts is None:
         text = str(cell).strip()
@@ -232,7 +237,7 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters of the options whose texts a cell contains; empty if a text fits no option or several."""
+    """Return the letters of the options whose texts are in a cell, or none if a text fits no option or several."""
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
     for part in parts:
@@ -249,7 +254,7 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
-    """Return the letter of the option at a position, counted from `first`, or nothing if the cell is not a position."""
+    """Return the letter of the option at a position counted from `first`, or nothing if the cell is not a position."""
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1

@@ -1,4 +1,4 @@
-"""Convert cells with JSON values (strings, numbers, lists of messages or content parts) to text."""
+"""Converts cells with JSON values (strings, numbers, lists of messages or content parts) to strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karenina_toolkit.files.json_values import has_lone_surrogate
 
 
 class NotText(ValueError):
-    """Raised when a value cannot be read as text; the message says what the value is."""
+    """Raised when a value cannot be read as text. The message says what the value is."""
 
 
 def as_text(value: Any) -> str:
@@ -38,7 +38,9 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as strings, or any other value as a list of one. Raises `NotText` like `as_text`."""
+    """Return the items of a list as strings, or any other value as a list of one. Raises `NotText` as `as_text`
+    does.
+    """
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
     return [as_text(value)]
@@ -66,7 +68,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text in content parts, without reasoning. Raises `NotText` for images and other media."""
+    """Return the text in content parts, leaving out reasoning. Raises `NotText` for images and other media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
@@ -77,7 +79,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return messages as text: a single message without its role, several with their roles."""
+    """Return messages as text: a single message without its role, or several messages with their roles."""
     shown = [(str(message["role"]), as_text(message["content"] or "")) for message in messages]
     if len(shown) == 1:
         return shown[0][1]
@@ -85,7 +87,7 @@ def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe(value: Any) -> str:
-    """Return a description of a value for messages: its type, and the first six keys of an object."""
+    """Return a description of a value for use in messages: its type, and the first six keys of an object."""
     if isinstance(value, Mapping):
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The questions in a table: the text of each with context and options, the right answer, and its row."""
+"""The questions in a table: the text of each question with context and options, the correct answer, and its row."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class QuestionRow:
     """A question in a table.
 
     `text` is what a model is asked: the question's own text, `asked`, after its context and before its options. `truth`
-    is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None if it
-    is empty. `options` contains the options, keyed by letter; `right` contains the letters of the right options, and is
-    empty if there are no options or `truth` does not name one.
+    is the cell with the correct answer as it is in the file (a string, a number, a boolean, a list, ...), or None if it
+    is empty. `options` contains the options, keyed by letter. `right` contains the letters of the correct options, and
+    is empty if there are no options or `truth` does not name one.
     """
 
     row: Row
@@ -88,9 +88,10 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the right answer as a string; for a multiple-choice question, the right options with their letters.
+        """Return the correct answer as a string.
 
-        Returns None if there is no right answer.
+        For a multiple-choice question, return the correct options with their letters. Returns None if there is no
+        correct answer.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -101,9 +102,9 @@ class QuestionRow:
 
 @dataclass
 class QuestionRows:
-    """The questions in a table, the roles of its columns, and messages about how it was read.
+    """The questions in a table, the roles of its columns, and messages about how the table was read.
 
-    `notes` says how columns were interpreted; `warnings` names probable mistakes and how to fix them. `blanks` contains
+    `notes` says how columns were interpreted. `warnings` names probable mistakes and how to fix them. `blanks` contains
     the rows without a question.
     """
 
@@ -128,7 +129,7 @@ class QuestionRows:
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: the first 30, and the number of further columns."""
+    """Return the names of columns for use in a message: the first 30, and how many more there are."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
@@ -139,7 +140,10 @@ def cell_text(cell: Any) -> str:
 
 
 def _question_text(cell: Any) -> str:
-    """Return the text of a question, which may be messages. Raises `NotText` for messages with more than text."""
+    """Return the text of a question, which may consist of messages.
+
+    Raises `NotText` if these contain more than text.
+    """
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
 
@@ -151,9 +155,9 @@ def _is_nested(cell: Any) -> bool:
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make questions from rows; `option` is the command-line option that maps columns, for messages.
+    """Make questions from rows. `option` is the command-line option that maps columns, named in messages.
 
-    `roles.columns[QUESTION]` may be a string with column names in braces. If the right options cannot be found, the
+    `roles.columns[QUESTION]` may be a string with column names in braces. If the correct options cannot be found, the
     result has a `problem`.
     """
     done = QuestionRows(roles)
@@ -197,7 +201,9 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a right answer, with objects replaced by the answers in them, or None if it is empty."""
+    """Return the cell of a correct answer, with objects replaced by the answers in them, or None
+    if the cell is empty.
+    """
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, Mapping):
@@ -215,12 +221,12 @@ def plain_truth(cell: Any) -> Any:
 
 
 def has_alternatives(cell: Any) -> bool:
-    """Return whether a cell is an object with a list of alternative right answers."""
+    """Return whether a cell is an object with a list of alternative correct answers."""
     return isinstance(cell, Mapping) and any(isinstance(cell.get(key), list) for key in ALIASES)
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the columns that are not used, including all contexts except the first."""
+    """Return the unused columns, including all contexts except the first."""
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
     return [column for column in (*contexts, *roles.unused) if column not in used]
@@ -232,14 +238,14 @@ def join_context(question: str, context: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Replace each `{name}` in a text with the cell of that column (or that role's column), and `\n` with a newline.
+    r"""Replace each `{name}` in a string with the cell of that column (or that role's column), and `\n` with a newline.
 
-    Return None if the row has no value for one of the names.
+    Return None if the row has no value for any of the names.
     """
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
-        """Return the text of the cell that a placeholder names; set `empty` if there is none."""
+        """Return the text of the cell named by a placeholder, or set `empty` if there is none."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)
@@ -252,12 +258,12 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
 
 
 def names_in(template: str) -> list[str]:
-    """Return the names that a string contains in braces."""
+    """Return the names in braces in a string."""
     return [name.strip() for name in _PLACEHOLDER.findall(template)]
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context; the items of a list (even one written as text) are separated by blank lines."""
+    """Return the text of a context. The items of a list (even one written as text) are separated by blank lines."""
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -273,7 +279,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
-    """Return the options of a row, keyed by letter; empty if there are fewer than two."""
+    """Return the options of a row, keyed by letter, or no options if there are fewer than two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -287,7 +293,7 @@ def _options_of(row: Row, roles: Roles) -> Options:
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
     """Return whether the questions in a table need their contexts.
 
-    They do if a question has several contexts, if many questions share a context, or if many questions mention a text.
+    They do if a question has several contexts, many questions share a context, or many questions mention a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -306,7 +312,7 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Return the rows with options added to their texts and the letters of the right options set."""
+    """Return the rows with options added to their texts and the letters of the correct options set."""
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]
     right = find_right_options(truths, options, choice_by, roles.options, hint=hint)
@@ -328,7 +334,7 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes on how columns were interpreted, and warnings about columns that may have been meant differently."""
+    """Add notes about how columns were interpreted, and warnings about columns that may have a different meaning."""
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)
@@ -381,11 +387,11 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
 
 
 def _same(column: str, other: str) -> bool:
-    """Return whether two names start with the same word for a right answer."""
+    """Return whether two names start with the same word for a correct answer."""
     return any(fold_name(column).startswith(word) and fold_name(other).startswith(word) for word in _EXPECTED)
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first three places, and the number of further places."""
+    """Return the first three places and how many more there are."""
     listed = list(places)
     return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

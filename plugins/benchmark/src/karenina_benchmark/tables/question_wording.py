@@ -1,4 +1,4 @@
-"""What a question asks for, judging by its wording: yes or no, a number and its unit, a name, or an option."""
+"""Determines from a question's wording what it asks for: yes or no, a number and its unit, a name, or an option."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MARKED: Final = re.compile(r"(?:^|(?<=[\s(,;]))\(?([A-Z](?=[.):]\s)|[1-9][0-9]?
 
 
 def asks_whether(question: str) -> bool:
-    """Return whether a question is answered with yes or no: it contains *whether*, or starts with a verb."""
+    """Return whether a question is answered with yes or no, that is, contains *whether* or starts with a verb."""
     return _WHETHER.search(question.strip()) is not None
 
 
@@ -62,17 +62,20 @@ def asks_true_or_false(question: str) -> bool:
 
 
 def asks_a_thing(question: str) -> bool:
-    """Return whether a question asks what, which, who and the like, and is not a yes-no question."""
+    """Return whether a question asks what, which, who or similar, and is not a yes-no question."""
     return _THING.search(question) is not None and not asks_whether(question)
 
 
 def asks_an_amount(question: str) -> bool:
-    """Return whether a question asks how many, how much, how long and the like."""
+    """Return whether a question asks how many, how much, how long or similar."""
     return _AMOUNT.search(question) is not None
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name: never a number, even if numeric."""
+    """Return whether a question asks for a person, a code or a name.
+
+    The answer is then never a number, even if numeric.
+    """
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
 
@@ -102,7 +105,9 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences with a question mark or in brackets, or all text if no sentence has a question mark."""
+    """Return the sentences with a question mark or in brackets,
+    or the whole text if no sentence has a question mark.
+    """
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
 
@@ -115,21 +120,23 @@ def _is_certain(unit: str, question: str) -> bool:
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
     """Return the longest unit at the start of `words`, or None if there is none.
 
-    Single letters are only accepted as units if `letters` is true.
+    Single letters are accepted as units only if `letters` is true.
     """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a unit's name is probably meant as a unit rather than a word, a letter or an abbreviation."""
+    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation."""
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*; empty if there are none."""
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*,
+    or an empty tuple if there are none.
+    """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):
         count = next((at for at, label in enumerate(labels) if label not in marks), len(labels))

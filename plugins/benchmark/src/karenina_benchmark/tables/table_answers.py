@@ -1,4 +1,4 @@
-"""The answer templates for the rows of a table, declared according to the kinds of the right answers."""
+"""The answer templates for the rows of a table, declared according to the kinds of the correct answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 
 @dataclass
 class RowTemplates:
-    """The declared fields for each row of a table, or None for a row without a right answer that can be compared.
+    """The declared fields for each row of a table, or None for a row that has no comparable correct answer.
 
     `notes` says which kinds of answers were found, and `warnings` names probable mistakes. `refused` says why sentences
     are not compared, and `objects` says why objects are not compared; they are empty if there are none. `types` is the
-    column with the answer types, if there is one.
+    column that contains the answer types, if there is one.
     """
 
     fields: list[dict[str, Any] | None]
@@ -34,7 +34,7 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about the column `name`; only the first refusal of each kind is kept."""
+        """Add the messages about the column `name`. Only the first refusal of each kind is kept."""
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -48,10 +48,10 @@ def declare_rows(
 ) -> RowTemplates:
     """Declare templates for `rows`, by default for all rows of the table.
 
-    For questions with options, the letters of the right options are compared; for others, each right answer is compared
-    according to its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item of a list
-    is a right answer by itself; by default, this depends on the column's name and on the cells. Raises
-    `WrongTypeError` if an answer does not have the type that its row names.
+    For questions with options, the letters of the correct options are compared; for others, each correct answer is
+    compared according to its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item
+    of a list is a correct answer by itself; by default, this depends on the column's name and on the cells. Raises
+    `WrongTypeError` if an answer does not have the type named in its row.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -116,7 +116,7 @@ def _declare_column(
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options; with `several`, its value is a list of letters."""
+    """Return the declared field for a question with options. With `several`, its value is a list of letters."""
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
     return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
@@ -134,5 +134,5 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
-    """Return a cell as a string without surrounding spaces, or None if it is empty."""
+    """Return a cell as a string without surrounding spaces, or None if the cell is empty."""
     return None if value is None or not str(value).strip() else str(value).strip()

@@ -1,4 +1,4 @@
-"""Read the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
+"""Reads the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
 
 `karenina run`, `check`, `draft`, `judge` and `import` all use this reader. `find_header_problem` detects tables whose
 first row is not a header, but data, or text above the header.
@@ -58,7 +58,7 @@ _LONGEST_SHOWN: Final = 60
 class Row:
     """A row of a file: its values, keyed by column, and its location.
 
-    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` is its location in words,
+    `line` is the line of the file (or the row of the sheet) where the row ends. `place` is the row's location in words,
     such as `data.0.qas.1` in a JSON document; it is empty if the line is the location (`where`). `problem` says why the
     row cannot be read; such a row has no values.
     `is_short` is True for a CSV row with fewer cells than the header.
@@ -71,7 +71,7 @@ class Row:
     is_short: bool = False
 
     def where(self) -> str:
-        """Return the location for messages."""
+        """Return the location for use in messages."""
         return self.place or f"line {self.line}"
 
 
@@ -79,7 +79,7 @@ class Row:
 class Table:
     """The rows and the columns of a file, in order.
 
-    `notes` says what was detected while reading, such as the encoding; `warnings` says what may be wrong in the file.
+    `notes` says what was detected while reading, such as the encoding. `warnings` says what may be wrong in the file.
     """
 
     file: Path
@@ -91,9 +91,9 @@ class Table:
 
 @dataclass
 class TableRows(Iterator[Row]):
-    """An iterator over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
+    """Iterates over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
 
-    `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
+    `notes` is complete once the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
     read.
     """
 
@@ -104,7 +104,7 @@ class TableRows(Iterator[Row]):
     warnings: tuple[str, ...] = ()
 
     def __next__(self) -> Row:
-        """Return the next row. Raises `BenchmarkFileError` if it cannot be read."""
+        """Return the next row. Raises `BenchmarkFileError` if the row cannot be read."""
         try:
             return next(self._rows)
         except FileError as error:
@@ -126,11 +126,12 @@ def open_rows(
 
     Without `encoding`, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only
     list in it whose items have a question. Rows in a JSON document also contain the scalars of the enclosing objects,
-    and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
+    and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601
+    format.
 
-    With `keep_problems`, a line that cannot be read is a row with a `problem`, and texts in a JSON document may contain
-    lone surrogates. YAML is read, like JSON, only if it is given as `suffix`. Raises `BenchmarkFileError` if the file
-    cannot be opened, or if an option does not fit its type.
+    With `keep_problems`, a line that cannot be read is a row with a `problem`, and strings in a JSON document may
+    contain lone surrogates. YAML is read in the same way as JSON, but only if it is specified as `suffix`. Raises
+    `BenchmarkFileError` if the file cannot be opened, or if an option does not fit its type.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -197,7 +198,7 @@ def read_rows(
     encoding: str | None = None,
     max_bytes: int | None = None,
 ) -> Table:
-    """Read all rows of a file; the arguments are the same as for `open_rows`.
+    """Read all rows of a file. The arguments are the same as for `open_rows`.
 
     Raises `BenchmarkFileError` if the file cannot be read or has no rows.
     """
@@ -220,7 +221,7 @@ def read_rows(
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
     """Yield the records as rows, and close the file at the end.
 
-    With `keep_problems`, invalid records become rows too.
+    With `keep_problems`, invalid records also become rows.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -250,7 +251,7 @@ def _read_document(
 ) -> Iterator[Row]:
     """Yield the rows of a JSON or YAML document.
 
-    Reading starts with the first row, and adds to `notes` what was detected.
+    Reading starts when the first row is requested, and adds what was detected to `notes`.
     """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
@@ -269,7 +270,7 @@ def _read_document(
 def find_rows(document: Any, path: Path) -> str | None:
     """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
 
-    Raises `FileError`, with the paths to choose from, if there is no such list, or several.
+    Raises `FileError`, listing the paths to choose from, if there is no such list or there are several.
     """
     if isinstance(document, list):
         return None
@@ -290,7 +291,7 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
-    """Return whether the first rows at a path in a document all have a question."""
+    """Return whether all of the first rows at a path in a document have a question."""
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -299,7 +300,7 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Return a record of a document as a row, with the scalars around it, and its key as `id` if it has none."""
+    """Return a record of a document as a row, with the scalars around it, and with its key as `id` if it has no id."""
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")
     around = {name.rpartition(".")[2]: value for name, value in record.outer.items()}
@@ -311,7 +312,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value; bytes become a string that states their number."""
+    """Return an Excel or Parquet cell as a JSON value. Bytes become a string that says how many there are."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -322,7 +323,9 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the class names that the library `datasets` writes in a file's metadata; empty if there are none."""
+    """Return the class names that the `datasets` library writes in a file's metadata,
+    or an empty dict if there are none.
+    """
     try:
         description = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
@@ -347,17 +350,20 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class, given its number; a value that is not the number of a class is returned unchanged."""
+    """Return the name of a class, given its number.
+
+    Any value that is not the number of a class is returned unchanged.
+    """
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is not a header, and how to fix it, or None if it may be one.
+    """Return why the first row of a table is not a header, and how to fix this, or None if the row may be a header.
 
     A row with a column name for the question is always a header. Other rows are not a header if one of the next rows
-    contains such a name, if one of their cells occurs in the rows below, or if one is a number, a path or a question
-    like the cells below.
+    contains such a name, if one of their cells occurs in the rows below, or if a cell is a number, a path or a question
+    like the cells below it.
     """
     if find_role(columns, QUESTION) is not None:
         return None
@@ -375,7 +381,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a cell of the first row looks like `cells`, the cells below it as strings."""
+    """Return whether a cell in the first row looks like `cells`, the cells below it as strings."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

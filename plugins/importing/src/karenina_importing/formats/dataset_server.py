@@ -1,4 +1,4 @@
-"""Read a dataset by name from Hugging Face's dataset server, over HTTPS."""
+"""Reads a dataset by name from Hugging Face's dataset server over HTTPS."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Dataset:
     def _check_total(self, total: Any, split: str) -> int:
         """Return the total number of rows in `split`, as stated in a reply.
 
-        Raises `ConfigError` if it is not stated, or if it is too large and no limit is set.
+        Raises `ConfigError` if the number is not stated, or if it is too large and no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise ConfigError([f"the reply from {self.server} does not say how many rows there are"])
@@ -79,7 +79,7 @@ class Dataset:
         return total
 
     def _choose(self) -> tuple[str, str]:
-        """Return the subset and the split to read. Raises `ConfigError` unless exactly one fits."""
+        """Return the subset and split to read. Raises `ConfigError` unless exactly one combination fits."""
         reply, _ = self._get("/splits", {"dataset": self.name})
         listed = reply.get("splits") if isinstance(reply, Mapping) else None
         splits = [
@@ -97,7 +97,7 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return the JSON value of a reply, and the size of the reply in bytes.
+        """Return the JSON value in a reply, and the size of the reply in bytes.
 
         Raises `ConfigError` if the server cannot be reached, or if the reply is an error, too large, or not JSON.
         """
@@ -124,12 +124,12 @@ class Dataset:
             raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
 
     def _headers(self) -> dict[str, str]:
-        """Return the headers of a request. The user's token is only sent to Hugging Face's own server."""
+        """Return the headers for a request. The user's token is sent only to Hugging Face's own server."""
         token = os.environ.get(_TOKEN, "").strip() if self.server == SERVER else ""
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
-        """Return the message for an error status, with the server's reason if it gives one, and what to do."""
+        """Return the message for an error status, including the server's reason, if any, and what to do."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))
@@ -146,10 +146,10 @@ class Dataset:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A handler that does not follow redirects, because they could lead to any server."""
+    """A handler that does not follow redirects, because they could point to any server."""
 
     def redirect_request(self, *_args: Any, **_options: Any) -> None:
-        """Return None, so that a redirect is an error."""
+        """Return None so that a redirect is treated as an error."""
 
 
 def _check_server(server: str) -> None:

@@ -2,7 +2,7 @@
 
 DeepEval's goldens and test cases have `input`, `expected_output` and `actual_output`, in snake or camel case; a test
 run has them in `testCases`. ragas samples have `user_input`, `reference` and `response`. Retrieved contexts become
-metadata, because the model under test only gets the input. Written criteria become traits; metric scores are not
+metadata, because the model under test gets only the input. Written criteria become traits; metric scores are not
 carried over.
 """
 
@@ -41,7 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file is a DeepEval run, or contains only goldens, test cases or ragas samples."""
+    """Return whether a file is a DeepEval run or contains only goldens, test cases or ragas samples."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
@@ -62,7 +62,7 @@ def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case in a file, from all lists that the file contains."""
+    """Yield a row for each case in a file, from all lists in the file."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -74,14 +74,14 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model named in the hyperparameters of a test run, or None if there is none."""
+    """Return the model named in a test run's hyperparameters, or None if there is none."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Return the row for a case with keys in snake case; `model` is the model of its run."""
+    """Return the row for a case with keys in snake case. `model` is the model of the case's run."""
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
         return _sample(place, case)
@@ -99,7 +99,7 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation with the tool calls that led to it, or unchanged if there are none."""
+    """Return an answer as a conversation that includes the preceding tool calls, or unchanged if there are none."""
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
@@ -116,7 +116,7 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
-    """Return the row for a multi-turn case: the question is its scenario, or else the user's first message.
+    """Return the row for a multi-turn case. The question is its scenario, or otherwise the user's first message.
 
     A golden that has not been simulated has no turns, and becomes a row with a problem.
     """

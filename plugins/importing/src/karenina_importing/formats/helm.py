@@ -1,7 +1,7 @@
 """HELM: the scenario state of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
 
-Each instance is a row. References with the tag `correct` are the right answers; a multiple-choice question keeps the
-letters that the run used. Requests that only score a given reference have no answer.
+Each instance is a row. References with the tag `correct` are the correct answers. A multiple-choice question keeps the
+letters that the run used. Requests that only score a specific reference have no answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_instance(value: Any) -> bool:
 
 
 def _has_list(value: Mapping[str, Any], key: str) -> bool:
-    """Return whether an object has a list or null under a key."""
+    """Return whether an object has a list or null under this key."""
     return key in value and (value[key] is None or isinstance(value[key], list))
 
 
@@ -58,9 +58,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
-    """Return the row for a request, or for an instance without a request; `model` is the model of the run.
+    """Return the row for a request, or for an instance without a request. `model` is the model of the run.
 
-    A request with an image or a sound, and no text, becomes a row with a problem.
+    A request that has an image or audio but no text becomes a row with a problem.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -105,7 +105,8 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters, or else all references if exactly one of several is right.
+    """Return the options in the order of the run's letters,
+    or else all references if exactly one of several is correct.
 
     Returns None if neither is known.
     """
@@ -116,7 +117,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of an instance, with the name and seed of the perturbation if it is perturbed."""
+    """Return the id of an instance, including the name and seed of the perturbation if the instance is perturbed."""
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None
@@ -128,7 +129,7 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, and the reason if there are none."""
+    """Return the answers to a request, and the reason if there are no answers."""
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"
     result, request = state.get("result"), state.get("request")

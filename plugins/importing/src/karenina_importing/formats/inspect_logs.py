@@ -1,9 +1,9 @@
 """Inspect logs (`.eval` archives and JSON), and datasets of Inspect tasks.
 
-A row is a sample in one epoch, together with the log's `eval` (task and model). In an archive, a sample is either one
-file (`samples/ID_epoch_N.json`), or a folder in which messages, metadata and long texts have separate files; such a
-file is named after the position of its first item (`messages/START.json`). A row of a dataset is a record with `input`,
-`target` and other fields of a sample.
+A row is a sample in one epoch, together with the log's `eval` (task and model). In an archive, a sample is either a
+single file (`samples/ID_epoch_N.json`), or a folder in which messages, metadata and long texts have separate files;
+each of these is named after the position of its first item (`messages/START.json`). A row of a dataset is a record with
+`input`, `target` and other fields of a sample.
 """
 
 from __future__ import annotations
@@ -51,19 +51,22 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_dataset(records: Sequence[Any]) -> bool:
-    """Return whether all records have only sample fields, and at least one has a field that other tables do not."""
+    """Return whether all records have only sample fields, and at least one has a field not found in other tables."""
     names = [record.keys() for record in records if isinstance(record, Mapping)]
     are_samples = len(names) == len(records) and all({"input"} <= name <= _FIELDS for name in names)
     return are_samples and any(name & _OWN_FIELDS for name in names)
 
 
 def _headers(archive: Archive) -> list[str]:
-    """Return the files of an archive that can contain the log's header, the most complete first."""
+    """Return the files in an archive that can contain the log's header, the most complete first."""
     return [name for name in _HEADERS if name in archive]
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each sample or record. Raises `BenchmarkFileError` if the file has no samples or is neither."""
+    """Yield a row for each sample or record.
+
+    Raises `BenchmarkFileError` if a log has no samples, or if the file is neither a log nor a dataset.
+    """
     if FileHead(path).start.startswith(_ZIP):
         yield from _archived(path)
         return
@@ -90,7 +93,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
-    """Raise `BenchmarkFileError` if a log has no samples; `count` is the number of samples."""
+    """Raise `BenchmarkFileError` if a log has no samples. `count` is the number of samples."""
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None
@@ -104,13 +107,13 @@ def _check_samples(path: Path, log: Any, count: int) -> None:
 
 
 def _open_records(path: Path) -> Records:
-    """Open a dataset for reading its records; a file with an unknown suffix is read as JSON lines."""
+    """Open a dataset to read its records. A file with an unknown suffix is read as JSON lines."""
     suffix = path.suffix.lower() if path.suffix.lower() in (*TABLES, *LINES) else ".jsonl"
     return read_records(path, suffix=suffix, surrogates=True, package="karenina-importing")
 
 
 def _dataset_row(place: str, record: Any) -> SourceRow:
-    """Return the row for a record, without null values; a record that is not an object becomes a row with a problem."""
+    """Return the row for a record, without null values. A record that is not an object becomes a row with a problem."""
     if not isinstance(record, Mapping):
         return SourceRow(place, {}, "the record is not an object")
     return dataset_row(place, {key: value for key, value in record.items() if value is not None})
@@ -119,7 +122,7 @@ def _dataset_row(place: str, record: Any) -> SourceRow:
 def _archived(path: Path) -> Iterator[SourceRow]:
     """Yield a row for each sample in an archive. A sample that cannot be read becomes a row with a problem.
 
-    Raises `BenchmarkFileError` if there are no samples, or if their parts exceed the size limit.
+    Raises `BenchmarkFileError` if there are no samples, or if the parts of the samples exceed the size limit.
     """
     with open_archive(path) as archive:
         head: Any = {}
@@ -154,7 +157,7 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Return the values of a sample that are in separate files in its folder."""
+    """Return the values of a sample that are stored in separate files in its folder."""
     values: dict[str, Any] = {}
     path = references.path
     if (folder, "attachments") in parts:
@@ -182,7 +185,7 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`; the end of each range is excluded.
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`. The end of each range is excluded.
 
     Stops silently after `_MOST_MESSAGES` positions.
     """
@@ -197,10 +200,10 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 
 class _References:
-    """A counter for the parts of a log that samples refer to.
+    """Counts the parts of a log that samples refer to.
 
-    With repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number of
-    messages and long texts.
+    Counting repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number
+    of messages and long texts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -208,7 +211,10 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count a part that a sample refers to, and return it. Raises `BenchmarkFileError` above the size limit."""
+        """Count a part that a sample refers to, and return it.
+
+        Raises `BenchmarkFileError` if the size limit is exceeded.
+        """
         if not self._size.allows(part):
             what = "with the parts they refer to, the samples up to here are larger than a file may be"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
@@ -216,11 +222,11 @@ class _References:
 
 
 class _TooLarge(BenchmarkFileError):
-    """Raised when a log, with the parts that its samples refer to, is too large."""
+    """Raised when a log, including the parts that its samples refer to, is too large."""
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Return the row for a sample, with references replaced by the long texts; `about` is the log's `eval`."""
+    """Return the row for a sample, with references replaced by the long texts. `about` is the log's `eval`."""
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
     id = sample.get("id")
@@ -234,7 +240,7 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references to long texts, which logs store separately, with the texts.
+    """Replace references to long texts, which logs store separately, with the texts themselves.
 
     A reference to an unknown text is left unchanged.
     """

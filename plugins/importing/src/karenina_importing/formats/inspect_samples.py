@@ -1,4 +1,4 @@
-"""Inspect samples: the question, the conversation that answered it, and the values that the scorers compare."""
+"""Inspect samples: the question, the conversation that answered it, and the values compared by the scorers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHOICES: Final = (
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Return the row for a sample; `about` is the log's `eval`, or None for a sample in a dataset."""
+    """Return the row for a sample. `about` is the log's `eval`, or None for a sample in a dataset."""
     messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
@@ -57,7 +57,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
 
 
 def describe_log(log: Any, count: int) -> list[str]:
-    """Return notes for the user if a log is incomplete; `count` is the number of samples in it."""
+    """Return notes for the user if a log is incomplete. `count` is the number of samples in the log."""
     status, results = as_mapping(log).get("status"), as_mapping(as_mapping(log).get("results"))
     done, total = results.get("completed_samples"), results.get("total_samples")
     notes = []
@@ -71,7 +71,7 @@ def describe_log(log: Any, count: int) -> list[str]:
 
 
 def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a record of a dataset, whose values may be strings, as in CSV."""
+    """Return the row for a record in a dataset. Its values may be strings, as in CSV."""
     sample = dict(record)
     for name in ("metadata", "files"):
         sample[name] = parse_text(sample.get(name))
@@ -85,7 +85,7 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 
 
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the input of a sample, followed by the other texts in the user's messages before the first answer.
+    """Return the input of a sample, followed by any other text in the user's messages before the first answer.
 
     If the input is not a string, it is returned unchanged.
     """
@@ -106,9 +106,9 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample, or None if it consists of only a question and an answer.
+    """Return the conversation in a sample, or None if it consists of only a question and an answer.
 
-    If an agent's final answer is in no message, it is appended as the last message.
+    If an agent's final answer is not in any message, it is appended as the last message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -128,19 +128,19 @@ def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _has_reasoning(content: Any) -> bool:
-    """Return whether a message's content has a part with reasoning."""
+    """Return whether a message's content includes a reasoning part."""
     return any(isinstance(part, Mapping) and part.get("type") == "reasoning" for part in as_list(content))
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
-    """Return the answer that the log contains for a sample, or an empty string if there is none."""
+    """Return the answer in the log for a sample, or an empty string if there is none."""
     output = as_mapping(sample.get("output"))
     completion = output.get("completion")
     return completion if isinstance(completion, str) else ""
 
 
 def _text(content: Any) -> str:
-    """Return a message's content as a string, or as JSON if it contains more than text."""
+    """Return a message's content as a string, or as JSON if the content includes more than text."""
     try:
         return as_text(content)
     except NotText:
@@ -148,7 +148,7 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Return the fields and the traits for the scorers of a sample, and the scorers that are left out."""
+    """Return the fields and traits for a sample's scorers, and the scorers that are left out."""
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
         choices = as_texts(sample["choices"]) if sample.get("choices") else []
@@ -175,19 +175,22 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
 
 
 def _base_name(name: str) -> str:
-    """Return a scorer's name without its package and the number that Inspect appends to repeated names."""
+    """Return a scorer's name without its package and without the number that Inspect appends to repeated names."""
     return re.sub(r"[0-9]+\Z", "", name.rpartition("/")[2])
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the options of the scorers, keyed by name: the scorers listed in the log, or else those with scores."""
+    """Return the options of the scorers, keyed by name.
+
+    These are the scorers in the log or, failing that, those with scores.
+    """
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
     return scorers or {str(name): {} for name in as_mapping(sample.get("scores"))}
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
-    """Return the rule that one of the targets must occur in the response."""
+    """Return the rule that at least one of the targets must occur in the response."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

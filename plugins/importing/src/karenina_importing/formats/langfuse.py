@@ -42,7 +42,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each record; a record without `input` becomes a row with a problem."""
+    """Yield a row for each record. A record without `input` becomes a row with a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or row.values.get("input") is None:
             yield SourceRow(row.place, {}, row.problem or "the record has no `input`")
@@ -51,7 +51,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Return the row for an item or a trace; an archived item becomes a row with a problem."""
+    """Return the row for an item or a trace. An archived item becomes a row with a problem."""
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
     truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
@@ -76,7 +76,7 @@ def _keywords(tags: Any) -> dict[str, Any]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the JSON value in a string, as in table exports; return other values unchanged."""
+    """Return the JSON value in a string, as found in table exports. Return other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     return parse_text(value)

@@ -1,9 +1,9 @@
 """lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
-the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. A key `request` is added to
-each row, containing the text of the first request, or its messages if a chat template was applied. If all targets in a
-file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an
+the target as text; a list of correct answers (`['Paris', 'paris']`) is read back as a list. Each row gets an additional
+key `request`, containing the text of the first request, or its messages if a chat template was applied. If all targets
+in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an
 empty target as an empty list.
 """
 
@@ -43,7 +43,9 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document, from its first filter only: the lines of other filters have the same replies."""
+    """Yield a row for each document, from its first filter only,
+    because the lines of other filters have the same replies.
+    """
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -69,13 +71,13 @@ def _are_labelled(targets: Sequence[Any]) -> bool:
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if it contains any other text."""
+    """Return the distinct labelled strings in a target, or None if the target contains any other text."""
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Return the field for a list of labelled strings, all of which are needed."""
+    """Return the field for a list of labelled strings. All of them are needed."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},
@@ -83,7 +85,7 @@ def _declare(items: list[str]) -> dict[str, Any]:
 
 
 def _target(values: Mapping[str, Any]) -> Any:
-    """Return the target; a list of strings in Python notation is parsed, unless the document contains it as text."""
+    """Return the target. A list of strings in Python notation is parsed, unless the document contains it as text."""
     target, document = values.get("target"), values.get("doc")
     if not isinstance(target, str) or not _LIST.fullmatch(target):
         return target
@@ -96,7 +98,7 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _request(arguments: Any) -> Any:
-    """Return the text or the messages of the first request, or None if there is none."""
+    """Return the text or messages of the first request, or None if there is none."""
     for first, second in _REQUESTS:
         try:
             request = arguments[first][second]

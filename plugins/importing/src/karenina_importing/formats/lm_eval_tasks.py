@@ -1,7 +1,7 @@
-"""lm-evaluation-harness tasks: YAML files that name a local file with documents.
+"""lm-evaluation-harness tasks: YAML files that name a local file containing documents.
 
 `doc_to_text`, `doc_to_target` and `doc_to_choice` are filled in for each document if they are columns or plain
-variables; Jinja statements and Python functions are not executed. For a task on a Hugging Face dataset, the error
+variables; Jinja statements and Python functions are not executed. For a task based on a Hugging Face dataset, the error
 message contains the command that imports the dataset.
 """
 
@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples, and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether the beginning of a YAML file has keys of a task."""
+    """Return whether the beginning of a YAML file has the keys of a task."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -56,9 +56,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task, including those of the tasks that it includes.
+    """Return the keys of a task, including those of the tasks it includes.
 
-    Raises `BenchmarkFileError` if a file is not a task, or if an included file is not found or nested too deeply.
+    Raises `BenchmarkFileError` if a file is not a task, or if an included file is not found or is nested too deeply.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -79,9 +79,9 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files with a task's documents.
+    """Return the files containing a task's documents.
 
-    Raises `BenchmarkFileError` if they are not local files in its folder.
+    Raises `BenchmarkFileError` if these are not local files in the task's folder.
     """
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
@@ -138,7 +138,7 @@ def check_not_pointer(file: Path) -> None:
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user on the parts of a task that are not carried over."""
+    """Return notes for the user about the parts of a task that are not carried over."""
     notes = []
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
@@ -157,7 +157,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Return the row for a document, with the task's rules filled in; rules that cannot be filled in are left out."""
+    """Return the row for a document, with the task's rules filled in. Rules that cannot be filled in are left out."""
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []
     for name, key in (("question", "doc_to_text"), ("target", "doc_to_target"), ("options", "doc_to_choice")):

@@ -1,12 +1,12 @@
 """OpenAI Evals: records of `oaieval` runs, sample files, output items of runs on the platform, and registry files.
 
 In a record, all events of a sample form one row: `samplings` and `matches` contain the data of these events in order,
-`metrics` and `raw_sample` the data of the last such event, and `spec` describes the run. In a sample file, each line is
-a row with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
+`metrics` and `raw_sample` contain the data of the last such event, and `spec` describes the run. In a sample file, each
+line is a row with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
 
-A registry file (`evals/registry/evals/NAME.yaml`) names sample files. They are searched for next to it, and in the
-folder `data` of the registry. `Includes` checks the response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge
-extracts the value to compare; criteria that a model grades become a trait.
+A registry file (`evals/registry/evals/NAME.yaml`) names sample files. These are searched for next to it, and in the
+`data` folder of the registry. `Includes` checks the response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge
+extracts the value to compare; criteria graded by a model become a trait.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the output items in an API page or a list, or a single item; empty if the document has none."""
+    """Return the output items in an API page or a list, or a single item, or an empty list if the document has none."""
     items = document
     if isinstance(document, Mapping):
         items = [document] if document.keys() >= _ITEM else document.get("data")
@@ -49,7 +49,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each output item or sample; all events of a sample in a record become one row."""
+    """Yield a row for each output item or sample. All events of a sample in a record become one row."""
     items = _items(FileHead(path).document)
     if items:
         yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
-    """Add the data of an event to its sample; for most types of events, only the last one is kept."""
+    """Add the data of an event to its sample. For most event types, only the last event is kept."""
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)
@@ -109,7 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
-    """Return whether a YAML file has an eval with a class of OpenAI Evals."""
+    """Return whether a YAML file has an eval with an OpenAI Evals class."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()
@@ -117,7 +117,7 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of the sample files that a registry file names. If evals share a file, only the first is imported.
+    """Yield the rows of the sample files named in a registry file. If evals share a file, only the first is imported.
 
     Raises `BenchmarkFileError` if there is no eval in the file, or if a sample file is not found.
     """
@@ -159,7 +159,10 @@ def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return an eval's sample file. Raises `BenchmarkFileError` if the eval names no file, or if it is not found."""
+    """Return an eval's sample file.
+
+    Raises `BenchmarkFileError` if the eval names no file, or if the file is not found.
+    """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
         what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"
@@ -177,7 +180,7 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a sample of an eval with the class `kind`; a sample without `ideal` has a problem."""
+    """Return the row for a sample of an eval with the class `kind`. A sample without `ideal` has a problem."""
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None
     left_out: list[str] = []

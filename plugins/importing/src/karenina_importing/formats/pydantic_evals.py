@@ -57,7 +57,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Return the row for a case; `shared` contains the evaluators of the whole dataset."""
+    """Return the row for a case. `shared` contains the evaluators for the whole dataset."""
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
     name = case.get("name")
@@ -81,7 +81,10 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each evaluator's name and arguments; an evaluator is a name, `{name: arguments}`, or has a key `name`."""
+    """Yield each evaluator's name and arguments.
+
+    An evaluator is a name, `{name: arguments}`, or an object with a key `name`.
+    """
     for evaluator in listed if isinstance(listed, list) else ():
         if isinstance(evaluator, str):
             yield evaluator, {}
@@ -94,7 +97,7 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name and the arguments of an evaluator, with an argument given by position under its name."""
+    """Return an evaluator's name and arguments, with any positional argument stored under its name."""
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):
@@ -105,7 +108,7 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a question for its evaluators, and the names of the evaluators that are left out."""
+    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out."""
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
         if name == "EqualsExpected" and isinstance(expected, Mapping):

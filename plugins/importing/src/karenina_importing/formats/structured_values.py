@@ -1,4 +1,4 @@
-"""Find questions and answers in structured values such as `inputs` and `outputs`, and read files of JSON objects."""
+"""Finds questions and answers in structured values such as `inputs` and `outputs`, and reads files of JSON objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_METADATA: Final = 1000
 def asked(value: Any) -> Any:
     """Return the question in an input, as a string or messages.
 
-    The other values of an object precede its question, as `name: value`.
+    The other values in an object precede its question, as `name: value`.
     """
     if not isinstance(value, Mapping):
         return value
@@ -43,7 +43,7 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Return the answer in an output, and the names of the values that are left out.
+    """Return the answer in an output, and the names of the values that were left out.
 
     An object in which no answer can be found is returned as JSON.
     """
@@ -60,7 +60,7 @@ def answered(value: Any) -> tuple[Any, list[str]]:
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the key for the first of `names` that an object has, ignoring case, or None if it has none of them."""
+    """Return the key for the first of the `names` that an object has, ignoring case, or None if it has none of them."""
     folded = {str(key).casefold(): key for key in reversed(list(value))}
     return next((folded[name] for name in names if name in folded), None)
 
@@ -71,7 +71,7 @@ def _text(value: Any) -> str:
 
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `{"metadata": values}` with the values that are not empty, or an empty dict if there are none."""
+    """Return `{"metadata": values}` with the non-empty values, or an empty dict if there are none."""
     metadata = {key: value for key, value in values.items() if value not in (None, "", [], {})}
     return {"metadata": metadata} if metadata else {}
 
@@ -87,7 +87,7 @@ def as_list(value: Any) -> Sequence[Any]:
 
 
 def is_short(value: Any) -> bool:
-    """Return whether a value is suitable as metadata: not empty, and with up to 1,000 characters of JSON."""
+    """Return whether a value is suitable as metadata, that is, not empty and at most 1,000 characters long as JSON."""
     try:
         return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
     except (TypeError, ValueError, RecursionError):
@@ -105,7 +105,7 @@ def parse_text(value: Any) -> Any:
 
 
 def as_messages(value: Any) -> Any:
-    """Return the messages in a string that contains them as JSON, and any other value unchanged."""
+    """Return the messages in a string that contains messages as JSON, and any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
     messages = parse_text(value)
@@ -129,7 +129,7 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield all objects of a file, found as in `objects`, each as a row.
+    """Yield all objects in a file, found as in `objects`, each as a row.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """

@@ -32,7 +32,7 @@ def is_page(value: Any) -> bool:
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page; truncated cells are marked, and class numbers are replaced by class names."""
+    """Yield the rows of a page. Truncated cells are marked, and class numbers are replaced by class names."""
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
@@ -84,9 +84,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: those at the path `rows` in a JSON document, or in a sheet of a workbook.
+    """Yield the rows of a file: those at the path `rows` in a JSON document, or those in a sheet of a workbook.
 
-    Empty rows of tables are skipped. Raises `BenchmarkFileError` if the file cannot be read or has no header.
+    Empty rows in tables are skipped. Raises `BenchmarkFileError` if the file cannot be read or has no header.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
@@ -115,7 +115,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that fits a file's content, which may differ from the suffix of its name."""
+    """Return the suffix that fits a file's contents. It may differ from the suffix of the file's name."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -131,9 +131,9 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return the mapping, completed with the columns of a table for unmapped names, and notes for the user.
+    """Return the mapping, with unmapped names completed from the columns of a table, and notes for the user.
 
-    Raises `ConfigError` if the right options of multiple-choice questions cannot be found.
+    Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
     """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
@@ -165,7 +165,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses or, if paths use parts of its objects, the parts that are not used."""
+    """Return a column that no path uses or, if paths use parts of its objects, return the unused parts."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]
@@ -175,7 +175,7 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths for the names of a mapping, given the columns of a table."""
+    """Return the paths for a mapping's names, given the columns of a table."""
     roles = table.roles
     question = roles.columns[QUESTION]
     paths: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Differences between two runs in a question's verdict, and in the answer, extraction or truth behind it."""
+"""Differences between two runs in a question's verdict, and in the answer, extraction or ground truth behind it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ.
 
-    Flips come first, then questions that are undecided more often in one run; in both groups, the largest change is
-    first. `paired` maps the name of each metric to its questions, including those that only one run judged. `rules`
-    contains the field rules of each template.
+    Flips come first, followed by questions that are undecided more often in one run. In both groups, the largest change
+    is first. `paired` maps the name of each metric to its questions, including those that only one run judged. `rules`
+    contains the field rules for each template.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -39,7 +39,7 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
 
 
 def _size(change: Change) -> float:
-    """Return the distance between the pass rates of the two runs, or 0 if a run has no verdict."""
+    """Return the difference between the pass rates of the two runs, or 0 if a run has no verdict."""
     a, b = change.metrics.get(RATE, (0.0, 0.0))
     return abs(a - b) if a is not None and b is not None else 0.0
 
@@ -51,7 +51,7 @@ def _change(
     metrics: Mapping[str, tuple[float | None, float | None]],
     rules: Rules,
 ) -> Change:
-    """Return the change of one question. `metrics` contains the means of the differing metrics in both runs."""
+    """Return the change in one question. `metrics` contains the means of the differing metrics in both runs."""
     a, b = metrics.get(RATE, (None, None))
     fields = dict(_fields(ours, theirs))
     return Change(
@@ -69,7 +69,7 @@ def _change(
 
 
 def _truth(result: VerificationResult) -> Hashable:
-    """Return the true field values and the reference answer in a form that can be compared."""
+    """Return the ground truths of the fields and the reference answer in a comparable form."""
     return _text([result.template.parsed_gt_response, result.metadata.raw_answer])
 
 
@@ -82,12 +82,12 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _text(value: object) -> str:
-    """Return a value as JSON, in which equal mappings are equal; `str` converts values that JSON cannot contain."""
+    """Return a value as JSON, where equal mappings are equal. `str` converts values that JSON cannot contain."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of results with each value; counts would depend on the number of replicates."""
+    """Return the share of results with each value. Counts would depend on the number of replicates."""
     counts = Counter(fact(result) for result in results)
     return {value: count / len(results) for value, count in counts.items()}
 
@@ -102,7 +102,7 @@ def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float |
 
 
 def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
-    """Return the results of each field and regex check, keyed by name; checks without a result are left out."""
+    """Return the results of each field and regex check, keyed by name. Checks without a result are left out."""
     by_name: dict[str, list[bool]] = {}
     for result in results:
         for checks in (result.template.field_results, result.template.regex_validation_results):
@@ -113,7 +113,7 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
 
 
 def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
-    """Yield the fields whose extracted values differ between the runs, and those named in `differing`."""
+    """Yield the fields whose extracted values differ between the runs, and the fields named in `differing`."""
     sides = [_extracted(ours), _extracted(theirs)]
     truths: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
@@ -129,7 +129,7 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Return how often each value, as a string, was extracted for each field; a field may have no value."""
+    """Return how often each value, as a string, was extracted for each field. A field may have no values."""
     counts: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):
@@ -140,12 +140,14 @@ def _extracted(results: Results) -> dict[str, Counter[str]]:
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the share of each value in the total count; empty if `counts` is empty."""
+    """Return the share of each value in the total count, or an empty mapping if `counts` is empty."""
     return {value: count / counts.total() for value, count in counts.items()}
 
 
 def _side(results: Results) -> Side:
-    """Return one run's side of a change, with the answer and the reason of its first result, or "" without results."""
+    """Return one run's side of a change, with the answer and reason from its first result,
+    or "" if there are no results.
+    """
     verdicts = [value for result in results if (value := verdict(result)) is not None]
     first = results[0] if results else None
     return Side(

@@ -20,7 +20,7 @@ Direction = Literal["better", "worse"]
 
 
 class ComparedRun(ReportModel):
-    """One run of a comparison. `label` is its letter: A, B, ...; `model` is the id of its answering model."""
+    """One run in a comparison. `label` is its letter (A, B, ...), and `model` is the id of its answering model."""
 
     label: str
     name: str
@@ -40,7 +40,7 @@ class ComparedRun(ReportModel):
 
 
 class PlainInterval(ReportModel):
-    """The interval and p value of the t test without pseudo-units, as other programs compute them."""
+    """The interval and p value of the t test without pseudo-units, as computed by other programs."""
 
     low: float
     high: float
@@ -48,7 +48,9 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs between the runs: in total, and by the run with the higher value."""
+    """The number of questions whose value differs between the runs: in total,
+    and for each run that has the higher value.
+    """
 
     questions: int
     higher_in_a: int
@@ -56,7 +58,7 @@ class Flipped(ReportModel):
 
 
 class Bounds(ReportModel):
-    """The bounds of the difference if unjudged results count as wrong in one run and as right in the other.
+    """The bounds of the difference if unjudged results count as wrong in one run and as correct in the other.
 
     `sign_holds` is True if the difference has the same sign at both bounds.
     """
@@ -74,8 +76,8 @@ class Power(ReportModel):
     `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
     `six_flips` is True: at least six flips in one direction are needed. `questions` contains the number of questions
     needed to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would
-    reduce, and `at_best` is the smallest difference that could be detected with unlimited replicates; both are None
-    with one replicate.
+    reduce, and `at_best` is the smallest difference that could be detected with unlimited replicates. Both are None
+    if there is only one replicate.
     """
 
     detectable: float
@@ -89,9 +91,8 @@ class Difference(ReportModel):
     """The difference A minus B in one metric, over the questions with a value in both runs.
 
     `units` is the number of statistical units: clusters of correlated questions, by default those with the same text.
-    `p` is the p value of the sign-flip test, `p_exact` is True if all sign patterns were counted, and `p_adjusted` is
-    the p value adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to [-1,
-    1].
+    `p` is the p value of the sign-flip test. `p_exact` is True if all sign patterns were counted. `p_adjusted` is the p
+    value adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to [-1, 1].
     """
 
     metric: str
@@ -121,7 +122,7 @@ class Difference(ReportModel):
 
 
 class Group(ReportModel):
-    """The pass rates of the questions with one value in a column, not corrected for the number of groups."""
+    """The pass rates of the questions that share a value in a column, not corrected for the number of groups."""
 
     value: str
     questions: int
@@ -133,7 +134,7 @@ class Group(ReportModel):
 
 
 class Side(ReportModel):
-    """A question in one run: its mean verdict, the count of each outcome, and the first answer with its reason."""
+    """One question in one run: its mean verdict, the count of each outcome, and the first answer with its reason."""
 
     correct: float | None
     outcomes: Mapping[str, int]
@@ -142,10 +143,10 @@ class Side(ReportModel):
 
 
 class FieldValues(ReportModel):
-    """The values extracted for a field in A and B, and the truth and rule that they are compared with.
+    """The values extracted for a field in A and B, and the ground truth and rule with which they are compared.
 
-    `a` and `b` map each value, as a string, to the number of results with it. `truths` has several values if the truth
-    changed. `rule` is the comparison in words, or None if the benchmark is not known.
+    `a` and `b` map each value, as a string, to the number of results that have it. `truths` has several values if the
+    ground truth changed. `rule` describes the comparison in words, or is None if the benchmark is not known.
     """
 
     name: str
@@ -158,9 +159,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names the parts that differ: answer, extraction, truth, verdict. `metrics` and `fields` contain the means
-    in A and B that differ; a mean is None if nothing was judged. `values` lists the fields whose results or extracted
-    values differ.
+    `changed` names the parts that differ: "answer", "extraction", "truth" or "verdict". `metrics` and `fields` contain
+    the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields whose results or
+    extracted values differ.
     """
 
     question_id: str
@@ -177,7 +178,7 @@ class Change(ReportModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def higher_in(self) -> Literal["a", "b"] | None:
-        """The run whose mean verdict is higher, or None for a question that did not flip."""
+        """The run whose mean verdict is higher, or None if the question did not flip."""
         a, b = self.a.correct, self.b.correct
         if not self.flipped or a is None or b is None or a == b:
             return None
@@ -185,7 +186,7 @@ class Change(ReportModel):
 
     @property
     def undecided(self) -> int:
-        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 if equally often."""
+        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 if equally often in both."""
         shares = [
             side.outcomes.get(Outcome.UNDECIDED, 0) / (sum(side.outcomes.values()) or 1) for side in (self.a, self.b)
         ]
@@ -193,15 +194,15 @@ class Change(ReportModel):
 
 
 class Pair(ReportModel):
-    """A comparison of two runs. The first of `differences` is the pass rate, if there are verdicts.
+    """A comparison of two runs. The first of the `differences` is the pass rate, if there are verdicts.
 
-    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` with those decided
-    in favor of A; results with the same values get the same verdict in both runs. Both are None if no result is
-    undecided. `changed` maps questions that are left out to the parts that changed: template, truth or text. With
-    `any_template`, `changed` is empty: such questions are compared, and a note names them. `unpaired` questions have a
-    verdict in at most one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions
-    that are undecided more often in A, and those that are undecided more often in B. `rescored` contains the labels of
-    runs written by `karenina rescore`.
+    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` is the difference
+    with them decided in favor of A; results with the same values get the same verdict in both runs. Both are None if no
+    result is undecided. `changed` maps each question that is left out to the parts that changed: "template", "truth" or
+    "text". With `any_template`, `changed` is empty: such questions are compared, and a note names them. `unpaired`
+    questions have a verdict in at most one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts
+    the questions that are undecided more often in A, and those that are undecided more often in B. `rescored` contains
+    the labels of runs written by `karenina rescore`.
     """
 
     a: str
@@ -229,12 +230,15 @@ class Pair(ReportModel):
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference in a metric, or None if it was not compared."""
+        """Return the difference in a metric, or None if the metric was not compared."""
         return next((difference for difference in self.differences if difference.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons. `baseline` is the label of the run to compare the others with."""
+    """Several runs and their pairwise comparisons.
+
+    `baseline` is the label of the run with which the others are compared.
+    """
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -243,10 +247,11 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return the run that each run must not be worse than, keyed by label: the baseline, or else the first run.
+        """Return, keyed by label, the run that each run must not be worse than: the baseline,
+        or otherwise the first run.
 
-        If a file shares an answering model with the first file, or the first file contains several, each of its runs is
-        compared with the first file's run of the same model instead; the value is None if there is no such run.
+        If a file shares an answering model with the first file, or the first file contains several models, each of its
+        runs is compared with the first file's run of the same model instead. The value is None if there is no such run.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -262,7 +267,8 @@ class Comparison(SectionsView, ReportModel):
         """Return the comparison with only some of its `changes`.
 
         `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
-        questions with at least one of the given keywords. Raises `ConfigError` if no changed question has a keyword.
+        questions with at least one of these keywords. Raises `ConfigError` if no changed question has any of the
+        keywords.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -285,11 +291,11 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the condition and the interval of each pass rate difference `other` minus `label`.
+        """Return the condition and the interval for each pass rate difference `other` minus `label`.
 
-        The condition is a string for messages, and empty for the interval over all results. Further intervals are for
-        each judge, if there are several, and for undecided results counted as wrong in `other` and right in `label`. An
-        interval is None if there are fewer than two units.
+        The condition is a string for use in messages; it is empty for the interval over all results. There are further
+        intervals for each judge, if there are several, and for undecided results counted as wrong in `other` and
+        correct in `label`. An interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

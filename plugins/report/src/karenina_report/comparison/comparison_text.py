@@ -1,4 +1,4 @@
-"""The printed text of a comparison."""
+"""The printed form of a comparison."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _MOST_OF_A_VALUE: Final = 120
 
 @sections_of.register(Comparison)
 def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
-    """Yield the sections for `karenina compare` and notebooks, with at most `most_changes` of each kind and pair."""
+    """Yield the sections for `karenina compare` and notebooks,
+    with at most `most_changes` changes of each kind per pair.
+    """
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
         ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost
@@ -48,13 +50,13 @@ def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterat
 
 
 def _run_name(run: ComparedRun) -> str:
-    """Return the name, answering model, judges and file of a run on one line, without repetitions."""
+    """Return the name, answering model, judges and file of a run in one line, without repetition."""
     parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
     return in_one_line(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the rows of the run table, in which undecided items have rows only if a run has some."""
+    """Return the rows of the run table. It has rows for undecided items only if a run has some."""
     undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
@@ -71,7 +73,7 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield the pass rates of the runs, for each judge if a run has several."""
+    """Yield the pass rates of the runs, broken down by judge if a run has several."""
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
     for judge in judges:
@@ -89,7 +91,7 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
-    """Return the cost as a string: `>=` marks a lower bound, and `(all models)` a cost that several models share."""
+    """Return the cost as a string. `>=` marks a lower bound, and `(all models)` a cost shared by several models."""
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
@@ -97,7 +99,7 @@ def _cost(run: ComparedRun) -> str:
 
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
-    """Yield the sections of one pair. `rates` maps the label of each run to its pass rates by judge."""
+    """Yield the sections for one pair. `rates` maps the label of each run to its pass rates by judge."""
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:
@@ -167,7 +169,7 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, which is called rough with fewer than 20 units."""
+    """Return the difference with its interval, described as rough if there are fewer than 20 units."""
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
         return f"{points(difference.difference)} points; one {unit} has no interval"
@@ -176,7 +178,7 @@ def _difference_text(difference: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value as a string, with the adjusted p value if there are several pairs."""
+    """Return the p value as a string, including the adjusted p value if there are several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
@@ -189,7 +191,7 @@ def _p_equals(p: float) -> str:
 
 
 def _size(difference: Difference, unit: str) -> str:
-    """Return the number of questions, the number of units if it differs, and the results per question if above 1."""
+    """Return the number of questions, plus the number of units if different and the results per question if above 1."""
     alike = (
         ""
         if difference.units == difference.questions
@@ -205,7 +207,7 @@ def _questions(count: int) -> str:
 
 
 def _flips_text(difference: Difference, pair: Pair) -> str:
-    """Return the number of questions that flipped, and the number in which each run is better."""
+    """Return how many questions flipped, and in how many of them each run is better."""
     flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
@@ -213,7 +215,7 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Return which run is undecided more often, and the pass rates if undecided results are wrong."""
+    """Return which run is undecided more often, and what the pass rates would be if undecided results were wrong."""
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -228,7 +230,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
-    """Return the bounds given by results without a verdict. The difference must have `bounds`."""
+    """Return the bounds that result from results without a verdict. The difference must have `bounds`."""
     bounds = difference.bounds
     assert bounds is not None
     holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
@@ -239,7 +241,7 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 
 def _power_text(difference: Difference) -> str:
-    """Return which difference the comparison can detect, and how many questions other differences need.
+    """Return which difference the comparison can detect, and how many questions are needed for other differences.
 
     The difference must have `power`.
     """
@@ -257,12 +259,14 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the interval of a group, called rough with fewer than 20 questions, or `-` if there is none."""
+    """Return the interval for a group, described as rough if there are fewer than 20 questions,
+    or `-` if there is none.
+    """
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:
-    """Return which questions are left out because they changed, and how to make them comparable."""
+    """Return which questions were left out because they changed, and how to make them comparable."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -272,17 +276,17 @@ def _changed_text(pair: Pair) -> str:
 
 
 def _names(ids: Sequence[str]) -> str:
-    """Return the number of questions and the ids of the first 5."""
+    """Return the number of questions and the first 5 ids."""
     return f"{_questions(len(ids))}: {_ids(ids)}"
 
 
 def _ids(ids: Sequence[str]) -> str:
-    """Return the first 5 ids on one line, followed by `...` if there are more."""
+    """Return the first 5 ids in one line, followed by `...` if there are more."""
     return ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES]) + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
 def _metric_row(difference: Difference) -> list[str]:
-    """Return the table row of a metric. If there are several pairs, the p value is the adjusted one."""
+    """Return the table row for a metric. If there are several pairs, the p value is the adjusted one."""
     p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
         in_one_line(difference.metric),
@@ -323,7 +327,9 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
 
 
 def _values_text(values: FieldValues) -> str:
-    """Return the values extracted in both runs, with the truth and the rule: `40 -> 6, truth 40, rule ExactMatch`."""
+    """Return the values extracted in both runs, with the ground truth and the rule:
+    `40 -> 6, truth 40, rule ExactMatch`.
+    """
     sides = (
         f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"
         if values.a != values.b
@@ -340,7 +346,7 @@ def _values_text(values: FieldValues) -> str:
 def _extracted_text(counts: Mapping[str, int]) -> str:
     """Return the first 5 extracted values, with the number of results for each if there are several values.
 
-    Returns `not extracted` if there are none.
+    Returns `not extracted` if there are no values.
     """
     several = len(counts) > 1
     shown = [
@@ -356,7 +362,7 @@ def _share(value: float | None) -> str:
 
 
 def _outcomes(counts: object) -> str:
-    """Return outcomes as a string: `2 correct + 1 wrong`; without the count for a single result."""
+    """Return outcomes as a string: `2 correct + 1 wrong`. For a single result, the count is left out."""
     assert isinstance(counts, dict)
     if not counts:
         return "no result"
@@ -366,7 +372,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
-    """Return the note that states how p values are adjusted for the number of pairs."""
+    """Return a note explaining how p values are adjusted for the number of pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "
@@ -375,7 +381,7 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference of shares as a string, in percentage points with a sign."""
+    """Return a difference between shares as a string, in percentage points with a sign."""
     return f"{100 * share:+.2f}"
 
 
@@ -385,5 +391,5 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p value as a string, with three decimals, or four below 0.01."""
+    """Return a p value as a string with three decimals, or four if it is below 0.01."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

@@ -32,8 +32,7 @@ Place = tuple[Hashable, ...]
 class MetricValues:
     """A metric's values for one question in one run, by replicate and judge, and the number of missing values.
 
-    If both runs contain the same stored answers, `unpaired` contains the values of replicates that only this run
-    judged.
+    If both runs contain the same stored answers, `unpaired` contains the values of replicates judged only in this run.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -52,13 +51,13 @@ class MetricValues:
         return self._sum / count if count > 1 else self._sum if count else None
 
     def mean_if(self, missing: int) -> Fraction:
-        """Return the mean of all values, paired or not, with `missing` (0 or 1) in place of each missing value."""
+        """The mean of all values, paired or not, with each missing value replaced by `missing` (0 or 1)."""
         total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
         return total / self.total_count
 
     @property
     def has_values(self) -> bool:
-        """Whether there is a value, paired or not."""
+        """Whether there are any values, paired or not."""
         return bool(self.values or self.unpaired)
 
     @property
@@ -68,7 +67,7 @@ class MetricValues:
 
     @property
     def _sum(self) -> Fraction:
-        """The sum of the values, without those in `unpaired`."""
+        """The sum of the values, not including those in `unpaired`."""
         values = [value for some in self.values.values() for value in some]
         return values[0] if len(values) == 1 else sum(values, Fraction(0))
 
@@ -98,10 +97,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the questions that have a value of the metric, or should have one.
+    """Return the questions that have a value for the metric, or should have one.
 
-    Only results of `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
-    runs contain the same stored answers, the values of replicates that only one run judged are in `unpaired`.
+    Only results from `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
+    runs contain the same stored answers, the values of replicates judged in only one run are in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
@@ -125,7 +124,7 @@ def pair_values(
 
 
 def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
-    """Add the value of a result; count it as missing if the result should have one."""
+    """Add the value of a result, or count it as missing if the result should have one but does not."""
     value = metric.value(result)
     if value is not None:
         side.values.setdefault(place, []).append(as_fraction(value))
@@ -191,7 +190,7 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
-    """Return the mean of the values that are not None, of which there must be at least one."""
+    """Return the mean of the values that are not None. There must be at least one such value."""
     present = [value for value in values if value is not None]
     return float(sum(present, Fraction(0)) / len(present))
 
@@ -202,9 +201,9 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds if missing values were 0 in one run and 1 in the other, or None if no value is missing.
+    """Return the bounds if missing values were 0 in one run and 1 in the other, or None if no values are missing.
 
-    `total` is the sum of the questions' differences; its sign is compared with that of the bounds.
+    `total` is the sum of the questions' differences. Its sign is compared with the signs of the bounds.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -217,7 +216,10 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
-    """Return the power of a comparison, or None if there is no standard error. `flipping` is the share that flipped."""
+    """Return the power of a comparison, or None if there is no standard error.
+
+    `flipping` is the share of flipped questions.
+    """
     if error is None:
         return None
     least = detectable(error)
@@ -232,13 +234,17 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates, or None with one replicate."""
+    """Return the share of the differences' variance that comes from replicates,
+    or None if there is only one replicate.
+    """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None with one replicate."""
+    """Return the variance that replicates add to a question's mean difference,
+    or None if there is only one replicate.
+    """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:
         both = [sides[0][place] - sides[1][place] for place in sides[0].keys() & sides[1].keys()]
@@ -249,7 +255,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
 
 
 def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
-    """Return the mean over judges for each replicate."""
+    """Return the mean over all judges for each replicate."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():
         values.setdefault(place[0], []).extend(map(float, some))

@@ -1,4 +1,4 @@
-"""Pairing of the questions, judges and answers of two runs, and the check that they can be compared."""
+"""Pairs the questions, judges and answers of two runs, and checks whether they can be compared."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ RESCORE: Final = (
 
 @dataclass(slots=True)
 class Pairing:
-    """The questions of two runs with their results.
+    """The questions in two runs with their results.
 
-    `changed` maps questions that are left out to the parts that differ between the runs: template, truth or text. With
-    `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges` contains the judges
-    whose results are compared, and `judge_name` returns the judge of a result. `same_answers` is True if both runs
-    contain the same stored answers; replicates are then paired. `same_judges` is True if both runs have the same
-    judges.
+    `changed` maps each question that is left out to the parts that differ between the runs: "template", "truth" or
+    "text". With `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges`
+    contains the judges whose results are compared, and `judge_name` returns the judge for a result. `same_answers` is
+    True if both runs contain the same stored answers; replicates are then paired. `same_judges` is True if both runs
+    have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return the questions, judges and answers that can be compared.
 
-    With `any_judge`, runs with different judges or judge prompts are compared too; with `any_template`, so are
-    questions whose template, truth or text changed. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, runs with different judges or judge prompts are also compared. With `any_template`, so are
+    questions whose template, ground truth or text changed. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -89,8 +89,8 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
     """Return the pairing with undecided results decided in favor of the run `in_favor_of` (0 or 1).
 
-    Undecided results with the same values get the same verdict in both runs: they count as right if they are a larger
-    share of the favored run's results, and as wrong otherwise. Returns None if no result is undecided.
+    Undecided results with the same values get the same verdict in both runs: they count as correct if they make up a
+    larger share of the favored run's results, and as wrong otherwise. Returns None if no result is undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -106,7 +106,7 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return each set of undecided values with its share of the results that have a verdict or are undecided."""
+    """Return each set of undecided values with its share of the results that either have a verdict or are undecided."""
     total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
     counts = Counter(_values(result) for result in results if _is_undecided(result))
     return {values: Fraction(count, total) for values, count in counts.items()}
@@ -117,14 +117,17 @@ def _is_undecided(result: VerificationResult) -> bool:
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
-    """Return an undecided result as correct if its values are in `right`, else as wrong; leave others unchanged."""
+    """Return an undecided result as correct if its values are in `right`, and otherwise as wrong.
+
+    Leave others unchanged.
+    """
     if not _is_undecided(result):
         return result
     return result.model_copy(update={"outcome": Outcome.CORRECT if _values(result) in right else Outcome.WRONG})
 
 
 def _values(result: VerificationResult) -> str:
-    """Return the values on which the verdict of an undecided result depends, as JSON.
+    """Return, as JSON, the values that determine the verdict of an undecided result.
 
     These are the extracted values, the field results and, unless all undecided fields were extracted, the whole
     response.
@@ -138,7 +141,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Return the results of each question, keyed by the NFC form of its id."""
+    """Return the results for each question, keyed by the NFC form of its id."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -146,9 +149,9 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the `judges` of a pairing to those with the same prompts in both runs (with `any_judge`, to all judges).
+    """Set the `judges` of a pairing to those with the same prompts in both runs (or all judges with `any_judge`).
 
-    Raises `ConfigError` if there are none.
+    Raises `ConfigError` if there are no such judges.
     """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
@@ -193,7 +196,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ, or an empty list if a run has no record of them."""
+    """Return the judge tasks whose added instructions differ, or an empty list if either run has no record of them."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -201,7 +204,7 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 
 
 def _other_settings(a: Run, b: Run) -> list[str]:
-    """Return notes on settings and stages that differ between the runs."""
+    """Return notes about settings and stages that differ between the runs."""
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
         notes.append("the benchmark file differs: traits may have changed")
@@ -223,7 +226,7 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 
 
 def _changing_results(names: Iterable[str]) -> list[str]:
-    """Return the settings that can change results, including settings that no installed distribution owns."""
+    """Return the settings that can change results, including those not owned by any installed distribution."""
     from karenina_core.config import all_settings
 
     settings = list(names)
@@ -232,7 +235,7 @@ def _changing_results(names: Iterable[str]) -> list[str]:
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return the parts of a question that differ between the runs: question, template, truth.
+    """Return the parts of a question that differ between the runs: "question", "template" or "truth".
 
     A part that a run did not record is not compared.
     """
@@ -251,12 +254,14 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 
 def _frozen(value: object) -> str | None:
-    """Return a value as JSON, which can be an element of a set, or None for None."""
+    """Return a value as JSON so that it can be added to a set, or None for None."""
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether both runs have answers to the same question and replicate, all with the same text."""
+    """Return whether both runs have answers for the same questions and replicates,
+    and all of these have the same text.
+    """
     some = False
     for ours, theirs in questions:
         answers = {our.metadata.replicate or 1: our.template.raw_llm_response for our in ours}
@@ -270,7 +275,7 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
 
 
 def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
-    """Return the error message for two runs without a question that can be compared, with the reason."""
+    """Return the error message, with the reason, for two runs that have no comparable questions."""
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (

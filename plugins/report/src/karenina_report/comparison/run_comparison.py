@@ -48,15 +48,15 @@ def compare(
 ) -> Comparison:
     """Compare runs: result files, journals, or results in memory. Differences are A minus B.
 
-    A run is the results of one answering model: a source with several is split, and `model` selects one by its id. All
-    pairs are compared, or each run with the `baseline` (its index from 0, its label, or its name). `by` is a column to
-    group questions by. Questions with the same value in the column `cluster` (default: the question text) count as one
-    statistical unit. `cuts` maps traits to scores: the shares of results at or above them are compared too. `scales`
-    maps traits to their lowest and highest score. `benchmark` (or its path) adds question metadata as columns, trait
-    scales, and field rules; by default, the rules are those of the benchmark that the user ran. Raises
-    `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` for an unknown
-    baseline, column or trait, and for runs that cannot be compared, such as those without a common judge (unless
-    `any_judge`) or without a common template (unless `any_template`).
+    A run is the results of one answering model: a source with several models is split, and `model` selects one by its
+    id. All pairs are compared, or each run is compared with the `baseline` (its index from 0, its label, or its name).
+    `by` is a column for grouping questions. Questions with the same value in the column `cluster` (default: the
+    question text) count as one statistical unit. `cuts` maps traits to scores: the shares of results at or above them
+    are also compared. `scales` maps traits to their lowest and highest score. `benchmark` (or its path) adds question
+    metadata as columns, trait scales, and field rules; by default, the rules are those of the benchmark that the user
+    ran. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError`
+    for an unknown baseline, column or trait, and for runs that cannot be compared, such as those without a common judge
+    (unless `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -96,7 +96,7 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that have already been read, like `compare`.
+    """Compare runs that have already been read, in the same way as `compare`.
 
     Raises `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
     compared.
@@ -126,7 +126,7 @@ def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` contains the traits that the user named in cuts and scales."""
+    """The options of a comparison. `named` contains the traits that the user specified in cuts and scales."""
 
     by: str | None
     cluster: str | None
@@ -234,7 +234,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the shares of undecided results, which have no verdict to compare, differ between runs."""
+    """Return a warning if the runs differ in their share of undecided results, which have no verdict to compare."""
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
     counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
@@ -248,7 +248,10 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
-    """Return the difference by each judge; empty with one judge, or if the runs do not have the same judges."""
+    """Return the difference for each judge.
+
+    The mapping is empty if there is only one judge, or if the runs do not have the same judges.
+    """
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
     by_judge = {}
@@ -264,7 +267,7 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
     """Return the pass rates of the questions with each value of the column `by`, sorted by value.
 
-    A value without a question that has a verdict in both runs is left out. Raises `ConfigError` for an unknown column.
+    A value is left out if none of its questions has a verdict in both runs. Raises `ConfigError` for an unknown column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions

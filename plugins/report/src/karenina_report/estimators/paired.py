@@ -23,7 +23,7 @@ _TINY: Final = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """Return the t for which the range from -t to t has probability `level`.
+    """Return the t for which the range from -t to t has a probability of `level`.
 
     Raises `ValueError` if `degrees` is not positive, or `level` is not between 0 and 1.
     """
@@ -46,7 +46,7 @@ def t_two_sided(t: float, degrees: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function (DLMF 8.17.22, by the modified method of Lentz)."""
+    """Return the regularised incomplete beta function (DLMF 8.17.22, by the modified Lentz method)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
@@ -70,7 +70,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _away_from_zero(value: float) -> float:
-    """Return a value that can be divided by: a tiny positive number in place of one next to 0."""
+    """Return a value that is safe to divide by, replacing a value close to 0 with a tiny positive number."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -84,8 +84,8 @@ LEAST_FLIPS: Final = 6
 class MeanDifference:
     """A mean of paired differences with its 95% interval and standard error.
 
-    `units` is the number of clusters, which are single questions by default. With fewer than two, the standard error
-    and the bounds are None.
+    `units` is the number of clusters, which are single questions by default. If there are fewer than two, the standard
+    error and the bounds are None.
     """
 
     mean: float
@@ -106,7 +106,7 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences and its interval. `units` contains the unit of each difference.
+    """Return the mean of the questions' differences and its interval. `units` contains the unit for each difference.
 
     The variance is the cluster-robust variance of a mean (G / (G - 1) times the sum of squared sums of residuals), with
     t at G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
@@ -134,21 +134,21 @@ def mean_difference(
 
 
 def detectable(error: float) -> float:
-    """Return the difference that a comparison with this standard error finds with 80% power."""
+    """Return the difference that a comparison with this standard error can detect with 80% power."""
     return POWER_FACTOR * error
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to find `difference` with 80% power.
+    """Return the number of questions needed to detect `difference` with 80% power.
 
-    `error` is the standard error with `questions` questions.
+    `error` is the standard error for `questions` questions.
     """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, and that more replicates would reduce.
+    """Return the share of the differences' variance that comes from replicates and that more replicates would reduce.
 
     `within` contains the variance that replicates add to each question's difference. Returns None if nothing varies.
     """
@@ -161,7 +161,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values, adjusted jointly (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return the p values after joint adjustment (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):
@@ -178,7 +178,7 @@ _MOST_STEPS: Final = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of a sign-flip test. It is exact if all sign patterns were counted instead of a random sample."""
+    """The result of a sign-flip test. It is exact if all sign patterns were counted rather than a random sample."""
 
     p: float
     mid_p: float
@@ -188,9 +188,9 @@ class SignFlip:
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Test whether the sum of `scores`, one for each unit, differs from 0.
 
-    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and are not too
-    many; else it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores
-    of 1, 0 or -1, the exact p is that of McNemar's test.
+    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and there are not
+    too many of them. Otherwise it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each
+    unit and scores of 1, 0 or -1, the exact p is that of McNemar's test.
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:
@@ -231,7 +231,7 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Return the result of the test over `DRAWS` random sign patterns, which are the same in each call."""
+    """Return the result of the test over `DRAWS` random sign patterns, which are the same for each call."""
     import numpy as np
 
     scores = np.array(values)

@@ -17,7 +17,7 @@ from karenina_engine.results.rates import effective_size, wilson
 
 
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
-    """Return the mean of values, each given with the unit it belongs to, and the bounds of its 95% interval.
+    """Return the mean of values, each paired with the unit it belongs to, and the bounds of its 95% interval.
 
     The interval is Wilson's at the effective sample size, as for a rate. Raises `ValueError` if there are no values.
     """
@@ -44,7 +44,7 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
 
 
 def pass_at_k(right: int, judged: int, k: int) -> float:
-    """Return pass@k: the probability that at least one of `k` replicates, drawn from the judged ones, is right.
+    """Return pass@k: the probability that at least one of `k` replicates, drawn from those judged, is right.
 
     Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021. Raises `ValueError` if fewer than k
     were judged.
@@ -54,7 +54,7 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return pass^k: the probability that all of `k` replicates, drawn from the judged ones, are right.
+    """Return pass^k: the probability that all of `k` replicates, drawn from those judged, are right.
 
     Source: S. Yao et al., tau-bench, 2024. Raises `ValueError` if fewer than k were judged.
     """
@@ -79,7 +79,7 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 class VarianceComponents:
     """The components of variance, each at least 0, and the names of those that the data cannot separate.
 
-    With one judge, the components of judges are unknown. With one replicate, the interaction of question and judge
+    With one judge, the components due to judges are unknown. With one replicate, the question-by-judge interaction
     cannot be separated from the rest: both are one component.
     """
 
@@ -88,17 +88,17 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each component in their sum, or an empty dict if nothing varies."""
+        """The share of each component in the total, or an empty dict if nothing varies."""
         total = sum(self.components.values())
         return {name: component / total for name, component in self.components.items()} if total else {}
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Estimate the components of variance of values by question, judge and replicate, from mean squares.
+    """Estimate the variance components of values by question, judge and replicate, from mean squares.
 
     `cells` must be complete: every question has a value for each judge and replicate. All judges judge the same
     answers, so replicates are crossed with judges within each question: differences between answers to one question
-    belong to the rest, not to the interaction. Returns None for fewer than two questions, and for one judge with one
+    belong to the rest, not to the interaction. Returns None for fewer than two questions, or for one judge with one
     replicate.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
@@ -131,12 +131,12 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
 
 
 def _at_least_0(components: dict[str, float]) -> dict[str, float]:
-    """Return the components with 0 in place of negative estimates."""
+    """Return the components with negative estimates replaced by 0."""
     return {name: max(0.0, component) for name, component in components.items()}
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
-    """Return the mean square of answers within questions, or None with one replicate."""
+    """Return the mean square for answers within questions, or None if there is only one replicate."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     if replicates == 1:
         return None
@@ -151,7 +151,7 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square of the interaction of question and judge."""
+    """Return the mean square for the question-by-judge interaction."""
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2
         for question, question_mean in zip(cells, of_question, strict=True)
@@ -161,7 +161,7 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square of judges and answers within questions."""
+    """Return the residual mean square for judges and answers within questions."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0
     for question, mean in zip(cells, of_question, strict=True):

@@ -1,6 +1,6 @@
-"""Export to JUnit XML for CI servers, with one test case for each item.
+"""Exports results to JUnit XML for CI servers, with one test case for each item.
 
-An item that was not judged or is undecided is an error; an item that was judged and is not correct is a failure. Items
+An item that was not judged or is undecided is an error. An item that was judged and is not correct is a failure. Items
 with only trait scores have no verdict and pass.
 """
 
@@ -22,7 +22,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
-    """Return the JUnit XML of results, with a test suite for each answering model and judge."""
+    """Return results as JUnit XML, with a test suite for each combination of answering model and judge."""
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
     for models, group in _by_models(results):
@@ -36,7 +36,7 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
-    """Group results by answering model and judge, in the order in which such pairs first occur."""
+    """Group results by answering model and judge, in the order in which these pairs first occur."""
 
     def models(result: VerificationResult) -> str:
         return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
@@ -47,7 +47,10 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result; return the number of tests, failures and errors, and the total seconds."""
+    """Add a test case for each result.
+
+    Return the number of tests, failures and errors, and the total number of seconds.
+    """
     tests = failures = errors = 0
     seconds = 0.0
     for result in results:
@@ -78,7 +81,7 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and the fields that did not pass, each on its own line."""
+    """Return the question, the answer, and any fields that did not pass, each on its own line."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
@@ -91,7 +94,7 @@ def describe_item(result: VerificationResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Return `text` with U+FFFD in place of each character that XML does not allow."""
+    """Return `text` with each character that XML does not allow replaced by U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

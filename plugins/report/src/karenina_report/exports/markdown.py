@@ -1,4 +1,4 @@
-"""Export to Markdown: a summary for people, such as the step summary of a CI job."""
+"""Exports results to Markdown: a summary for people, such as the step summary of a CI job."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LONGEST: Final = 200
 
 
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct.
+    """Yield the lines of the summary: pass rates by model, outcomes, and the items that are not correct.
 
-    `failures` contains the reasons why the run fails, which come first.
+    `failures` contains the reasons why the run fails. These come first.
     """
     result_set = VerificationResultSet(results)
     yield "## Karenina"
@@ -51,20 +51,20 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
 
 
 def _rate(rate: Rate) -> str:
-    """Return a pass rate with its counts and its undecided items, or `none` if no item has a verdict."""
+    """Return a pass rate with its counts and undecided items, or `none` if no item has a verdict."""
     text = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
     return text + undecided_text(rate)
 
 
 def _interval(rate: Rate) -> str:
-    """Return the interval of a pass rate, called rough if there are few questions, or "" if there is none."""
+    """Return the interval of a pass rate, described as rough if there are few questions, or "" if there is none."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
 
 
 def _outcomes(summary: Summary) -> Iterator[str]:
-    """Yield a blank line, and a line with the count of each outcome that occurs."""
+    """Yield a blank line, followed by a line with the count of each outcome that occurs."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
     yield ""
     yield f"Outcomes: {counts or 'none'}"
@@ -73,9 +73,9 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of the first 50 failed items, and the number of the others.
+    """Yield a table of the first 50 failed items, and say how many more there are.
 
-    `several` contains the columns of models to show, each with the function that returns the model's name.
+    `several` contains the model columns to show, each with the function that returns the model's name.
     """
     if not failed:
         return
@@ -92,14 +92,14 @@ def _failed_items(
 
 
 def _text(text: str) -> str:
-    """Return `text` for a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
+    """Return `text` for use in a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
     line = " ".join(text.split())
     short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _SPECIAL.sub(_ESCAPED, short)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the results as a summary in Markdown."""
+    """Write a summary of the results in Markdown."""
     for line in summary_lines(request.results):
         file.write(line.encode() + b"\n")
 

@@ -1,4 +1,4 @@
-"""Choose one of the installed exporters, and open the results of a result file, a journal or an earlier export."""
+"""Chooses one of the installed exporters, and opens the results in a result file, a journal or an earlier export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def built_in() -> Sequence[Exporter]:
-    """Return the exporters of this distribution."""
+    """Return the exporters provided by this distribution."""
     from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
     from karenina_report.exports.junit import JUNIT
     from karenina_report.exports.markdown import MARKDOWN
@@ -36,9 +36,10 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name` or, without a name, the exporter for the suffix of `output`.
+    """Return the exporter called `name` or, if there is no name, the exporter for the suffix of `output`.
 
-    Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or if several do.
+    Without a suffix either, the exporter for JSON lines is returned. Raises `ConfigError` if no exporter fits, or if
+    several do.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -73,14 +74,14 @@ def can_read(plugins: Plugins, path: Path) -> bool:
 
 
 def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
-    """Return the formats for the longest suffix of the name: `.csv.gz` before `.gz`."""
+    """Return the formats for the longest matching suffix of the file name: `.csv.gz` before `.gz`."""
     name = path.name.lower()
     matches = [(len(suffix), offer) for offer in offered for suffix in offer.value.suffixes if name.endswith(suffix)]
     return [offer for length, offer in matches if length == max(length for length, _ in matches)]
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
-    """Read the results back from a file that an exporter wrote. Raises `ConfigError` if no format can read it."""
+    """Read results back from a file written by an exporter. Raises `ConfigError` if no format can read the file."""
     exporter = choose(plugins, None, path)
     if exporter.read is None:
         raise ConfigError(
@@ -100,11 +101,11 @@ _LONGEST_LINE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ResultSource:
-    """The results in a file, which is read again for each iteration.
+    """The results in a file. The file is read again for each iteration.
 
     `journal` is the journal of their run, if there is one, and `model` limits the results to one answering model.
-    `distributions` maps the installed distributions of the run to their versions; `run` is the run's id. `rescored` is
-    True if these results are not the ones in its journal.
+    `distributions` maps the installed distributions of the run to their versions. `run` is the run's id. `rescored` is
+    True if these results are not the ones in their journal.
     """
 
     path: Path
@@ -121,7 +122,7 @@ class ResultSource:
     def table(self, name: str) -> Table:
         """Return a table of the results, or `calls` from the journal.
 
-        Raises `ConfigError` for an unknown name, and for `calls` without a journal.
+        Raises `ConfigError` for an unknown table name, or for `calls` if there is no journal.
         """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
@@ -130,7 +131,10 @@ class ResultSource:
         return result_table(self, name)
 
     def _calls(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table of calls. There must be a journal; raises `JournalError` if it cannot be read."""
+        """Yield the rows in the table of calls.
+
+        There must be a journal. Raises `JournalError` if the journal cannot be read.
+        """
         assert self.journal is not None
         with JournalView(self.journal) as view:
             yield from view.calls()
@@ -139,9 +143,9 @@ class ResultSource:
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
     """Return the results in a file: a journal, the results of a run, or an export that can be read back.
 
-    If the journal of a run is beside its results, the journal is read instead, and `note` is called with a message
-    about that. Rescored results are read themselves. Raises `JournalError` if a journal cannot be read. A result file
-    or an export that cannot be read raises its error when the results are iterated.
+    If the journal of a run is in the same folder as its results, the journal is read instead, and `note` is called with
+    a message saying so. Rescored results are read themselves. Raises `JournalError` if a journal cannot be read. A
+    result file or an export that cannot be read raises its error when the results are iterated.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -157,7 +161,7 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
-    """Return the results in a journal; `path` is the file that the user named.
+    """Return the results in a journal. `path` is the file named by the user.
 
     Raises `JournalError` if the journal cannot be read.
     """
@@ -167,18 +171,18 @@ def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
 
 
 def _has_result_lines(path: Path) -> bool:
-    """Return whether a file starts like a result file of `karenina run`, whatever its name."""
+    """Return whether a file starts like a result file from `karenina run`, whatever its name."""
     return _first_line(path).startswith((b'{"run":{', b'{"metadata":{', ROW_LINE, TABLE_LINE))
 
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the distributions in the header of a result file, with their versions."""
+    """Return the distributions listed in the header of a result file, with their versions."""
     versions = header.get("distributions")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the first line of a file, cut to a million bytes, or an empty string if the file cannot be read."""
+    """Return the first line of a file, cut to one million bytes, or an empty string if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)

@@ -1,8 +1,8 @@
-"""Exports to CSV, Excel and Parquet, and reading them back.
+"""Exports to CSV, Excel and Parquet, and reads these exports back.
 
 A spreadsheet program may interpret a text cell as a formula. This concerns cells that start with a tab or a line break,
-and cells whose first visible character is `=`, `+`, `-` or `@`, also in full width. Such cells get a leading apostrophe
-in CSV, and the type text in Excel.
+and cells whose first visible character is `=`, `+`, `-` or `@`, even in full width. Such cells get a leading apostrophe
+in CSV, and the text type in Excel.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _MOST_ROWS: Final = 1_048_575
 
 
 def _cell(value: Cell) -> str | int | float | bool | None:
-    """Return a value as it is written to a cell: lists as JSON, times in ISO 8601 format."""
+    """Return a value as it is written to a cell, with lists as JSON and times in ISO 8601 format."""
     if isinstance(value, list):
         return as_json(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def could_be_formula(text: str) -> bool:
-    """Return whether a spreadsheet program could interpret `text` as a formula, with or without leading blanks."""
+    """Return whether a spreadsheet program could interpret `text` as a formula, with or without leading whitespace."""
     if text.startswith(_CONTROLS):
         return True
     first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
@@ -62,13 +62,13 @@ def protect(text: str) -> str:
 
 
 def _csv_cell(value: Cell) -> str | int | float | bool | None:
-    """Return a value for a CSV cell; text that could be interpreted as a formula gets an apostrophe."""
+    """Return a value for a CSV cell. Text that could be interpreted as a formula gets an apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as CSV; with `with_results`, the table of results has whole results in its last column."""
+    """Write one table as CSV. With `with_results`, the table of results contains whole results in its last column."""
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -83,14 +83,14 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_csv(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in an exported CSV file. Raises `ConfigError` if it has none, or cannot be read."""
+    """Yield the whole results in an exported CSV file. Raises `ConfigError` if the file has none or cannot be read."""
     return read_result_column(path, "CSV")
 
 
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
     """Yield the whole results in the last column of an exported table.
 
-    Raises `ConfigError` if the file cannot be read, or has no such column.
+    Raises `ConfigError` if the file cannot be read or has no such column.
     """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
@@ -111,7 +111,7 @@ def no_results(path: Path) -> str:
 
 
 def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or else all, as an Excel workbook, and warn about what does not fit.
+    """Write the chosen table, or otherwise all tables, as an Excel workbook, and warn about anything that does not fit.
 
     Raises `LibraryMissing` if openpyxl is not installed.
     """
@@ -132,7 +132,7 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
 
 
 class _Sheets:
-    """A writer of tables to the sheets of a workbook, which counts the cells and rows that do not fit."""
+    """Writes tables to the sheets of a workbook, counting the cells and rows that do not fit."""
 
     def __init__(self, request: ExportRequest, book: Any) -> None:
         self._request = request
@@ -141,7 +141,7 @@ class _Sheets:
         self._left_out: dict[str, int] = {}
 
     def add(self, name: str) -> None:
-        """Add the sheet of a table. Rows and characters above the limits of Excel are left out, and counted."""
+        """Add the sheet for a table. Rows and characters beyond Excel's limits are left out and counted."""
         table = self._request.tables(name)
         sheet = self._book.create_sheet(name)
         sheet.freeze_panes = "A2"
@@ -153,7 +153,10 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet from which results are read back: their JSON in pieces, each with the number of its result."""
+        """Add the sheet from which results are read back.
+
+        It contains their JSON in pieces, each with the number of its result.
+        """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
         for number, result in enumerate(self._request.results, 1):
@@ -172,7 +175,7 @@ class _Sheets:
             self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Return a cell value that Excel never reads as a formula, cut to 32,000 characters; cuts are counted."""
+        """Return a cell value that Excel never reads as a formula, cut to 32,000 characters. Cuts are counted."""
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
@@ -192,7 +195,7 @@ class _Sheets:
 
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in an exported Excel workbook. Raises `ConfigError` if it has none, or cannot be read."""
+    """Yield the whole results in an exported Excel workbook. Raises `ConfigError` if it has none or cannot be read."""
     try:
         with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
             for number, pieces in groupby(records, lambda record: record.values["result"]):
@@ -213,7 +216,7 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet; with `with_results`, the table of results has whole results in its last column.
+    """Write one table as Parquet. With `with_results`, the table of results contains whole results in its last column.
 
     Raises `LibraryMissing` if pyarrow is not installed.
     """
@@ -229,7 +232,7 @@ def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_parquet(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in an exported Parquet file. Raises `ConfigError` if it has none, or cannot be read."""
+    """Yield the whole results in an exported Parquet file. Raises `ConfigError` if it has none or cannot be read."""
     return read_result_column(path, "Parquet")
 
 

@@ -1,4 +1,4 @@
-"""The HTML document: the script and the style with their digests, and data blocks that no parser interprets."""
+"""The HTML document: the script and style with their digests, and data blocks that no parser interprets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
 
 
 def read_asset(name: str) -> str:
-    """Return the text of a file in the folder `assets`."""
+    """Return the text of a file in the `assets` folder."""
     return files("karenina_report.page").joinpath("assets", name).read_text("utf-8")
 
 
@@ -36,7 +36,7 @@ class PageSource:
 
 
 class PageDocument:
-    """An HTML document that is written in parts: the start, any number of data blocks, and the end."""
+    """An HTML document written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
         self._file = file
@@ -62,7 +62,7 @@ class PageDocument:
         )
 
     def add(self, id: str, value: Any) -> None:
-        """Write a data block: compressed JSON in base64, so that no text of a run is part of the document.
+        """Write a data block: compressed JSON in base64, so that no text from a run is part of the document.
 
         Numbers that are not finite become null.
         """
@@ -72,7 +72,7 @@ class PageDocument:
         self._write("</script>\n")
 
     def end(self) -> None:
-        """Write the script, which must come after the data blocks that it reads."""
+        """Write the script, which must come after the data blocks it reads."""
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
@@ -81,7 +81,7 @@ class PageDocument:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value converted to JSON types, with None for numbers that are not finite, which browsers cannot read.
+    """Return a value converted to JSON types. Numbers that are not finite, which browsers cannot read, become None.
 
     Raises `ValueError` for a value that cannot be converted.
     """

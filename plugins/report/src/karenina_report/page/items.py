@@ -1,9 +1,9 @@
-"""The items of the page as JSON values, with their files, and their index.
+"""The items of the page as JSON values, with their files, and the index of the items.
 
-The index has a column for each property that the page filters by. Small files are included as data; for any other file,
-the page says why it is missing. Everything in a file is hostile: a picture is recognized by its first bytes, whatever
-its name, and only if its type cannot contain code. Other files are shown as text or saved, and the browser never opens
-a file in place of the page.
+The index has a column for each property that the page can filter by. Small files are included as data; for any other
+file, the page says why it is missing. Everything in a file is considered hostile: a picture is recognized by its first
+bytes, whatever its name, and only if its type cannot contain code. Other files are shown as text or saved, and the
+browser never opens a file in place of the page.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def make_item(
 ) -> dict[str, Any]:
     """Return a result as a JSON-compatible dict for the page.
 
-    `rules` contains the field rules of its template, `calls` its rows in the table of calls, and `files` its files, as
-    described by `PageFiles`.
+    `rules` contains the field rules for its template, `calls` contains its rows in the table of calls, and `files`
+    contains its files, as described by `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -87,7 +87,7 @@ def make_item(
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
-    """Return a call as a JSON-compatible dict; it has messages and a request only if its prompt is known."""
+    """Return a call as a JSON-compatible dict. It has messages and a request only if its prompt is known."""
     keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
     call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
     if prompt is not None:
@@ -97,7 +97,7 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return the role and text of a message; tool calls and tool results are shown as JSON."""
+    """Return the role and text of a message. Tool calls and tool results are shown as JSON."""
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -107,7 +107,7 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text of a reply, or its JSON if it has none."""
+    """Return the text of a reply, or its JSON if it has no text."""
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)
@@ -125,10 +125,10 @@ _MOST_OF_A_VALUE: Final = 80
 
 
 class ItemIndex:
-    """The properties of the added items. Repeated strings are stored once and referred to by their position."""
+    """The properties of the added items. Repeated strings are stored once and referenced by their position."""
 
     def __init__(self, flipped: Set[str]) -> None:
-        """Start an index; `flipped` contains the ids of questions whose verdict differs between runs."""
+        """Create an index. `flipped` contains the ids of questions whose verdict differs between runs."""
         self._flipped = flipped
         self._columns: dict[str, list[Any]] = {
             name: []
@@ -148,7 +148,7 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with number `run`.
+        """Add an item from the run with number `run`.
 
         `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
         """
@@ -188,7 +188,7 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the index, with the strings that it refers to, as a JSON-compatible dict."""
+        """Return the index, with the strings it refers to, as a JSON-compatible dict."""
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
@@ -203,13 +203,13 @@ class ItemIndex:
 
 
 def _shortened_field(name: str, text: str, *, alone: bool) -> str:
-    """Return a field's text cut to 80 characters, after the field's name unless it stands `alone`."""
+    """Return a field's text cut to 80 characters, preceded by the field's name unless `alone` is set."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
 
 def _position(positions: dict[str, int], text: str) -> int:
-    """Return the position of a string; a new string gets the next position."""
+    """Return the position of a string. A new string gets the next position."""
     return positions.setdefault(text, len(positions))
 
 
@@ -221,23 +221,26 @@ _TOO_LARGE: Final = "the file is too large for the page"
 
 
 class PageFiles:
-    """The files of one page, which contains at most `MOST_OF_PAGE` bytes of them."""
+    """The files in one page, which contains at most `MOST_OF_PAGE` bytes of them."""
 
     def __init__(self) -> None:
         self._used = 0
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page. `folders` finds their contents (None for results in memory)."""
+        """Return the files of a result for the page.
+
+        `folders` finds their contents, and is None for results in memory.
+        """
         return [self._describe(kept, folders) for kept in result.metadata.files]
 
     def problems(self) -> Iterator[str]:
-        """Yield a message for each reason why files are missing from the page, with their number."""
+        """Yield a message for each reason why files are missing from the page, with the number of these files."""
         for why, count in self._missing.items():
             yield f"the content of {quantity(count, 'file')} of items is left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file with its content, or with a note that states why the content is missing."""
+        """Return a file with its contents, or with a note saying why the contents are missing."""
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}
@@ -257,7 +260,7 @@ class PageFiles:
         return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(file.content)}
 
     def _miss(self, why: str) -> str:
-        """Count a file whose content is missing, and return the reason."""
+        """Count a file whose contents are missing, and return the reason."""
         self._missing[why] += 1
         return why
 

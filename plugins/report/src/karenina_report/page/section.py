@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`.
+    """A plot with one line per row: a point at `value`, and an interval from `low` to `high`.
 
     All fields are column names. Rows with the same label share a line if `series` names the column that distinguishes
     them, such as the run.
@@ -44,9 +44,9 @@ class IntervalPlot:
 
 @dataclass(frozen=True, slots=True)
 class BarPlot:
-    """A plot with one bar per row, stacked from the `counts`.
+    """A plot with one stacked bar per row, made up of the `counts`.
 
-    All fields are column names; outcomes have fixed colors.
+    All fields are column names. Outcomes have fixed colors.
     """
 
     label: str
@@ -66,10 +66,10 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table, with a plot of it if `plot` is given.
+    """A table, along with a plot of it if `plot` is set.
 
-    Rows have one cell for each column; None is shown as empty. Raises `ValueError` if a row has another length, or the
-    plot names columns that do not exist.
+    Rows have one cell for each column. None is shown as empty. Raises `ValueError` if a row has a different length, or
+    if the plot names columns that do not exist.
     """
 
     columns: Sequence[Column]
@@ -118,7 +118,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class PageRuns:
-    """The runs of a page, each with the results of one answering model; the results have no `stages`.
+    """The runs shown on a page, each with the results of one answering model. The results have no `stages`.
 
     `labels` contains the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can
     be compared.
@@ -130,7 +130,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
-    """Return the names of the columns that a plot uses, or an empty tuple without a plot."""
+    """Return the names of the columns used by a plot, or an empty tuple if there is no plot."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
@@ -139,8 +139,8 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Offer functions that return sections of the `karenina report` page, given the runs of the page.
+    """Provide functions that return sections for the `karenina report` page, given the runs on the page.
 
-    The tables of models, judges and keywords are offered in the same way. A function that fails is left out, with a
+    The tables of models, judges and keywords are provided in the same way. A function that fails is left out, with a
     warning.
     """

@@ -1,4 +1,4 @@
-"""The page of one or more runs: `write_page`, and `write_report` for Python programs."""
+"""The page for one or more runs: `write_page`, and `write_report` for use in Python programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write the page of runs: result files, journals, or results in memory. Each source is read twice.
+    """Write the page for runs: result files, journals, or results in memory. Each source is read twice.
 
     An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that is
     missing from the page. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
@@ -90,7 +90,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     index, files = ItemIndex(flipped), PageFiles()
 
     def write(file: BinaryIO) -> None:
-        """Write the page to an open file, with the index after the items that it lists."""
+        """Write the page to an open file, placing the index after the items it lists."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -107,9 +107,9 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Return the prompts of the calls in the sources' journals, as far as the benchmark still produces them.
+    """Return the prompts for calls in the sources' journals, as far as the benchmark still produces them.
 
-    Returns no prompts without a benchmark. Warns about a journal whose prompts cannot be found.
+    Returns no prompts if there is no benchmark. Warns about a journal whose prompts cannot be found.
     """
     from karenina_engine.offline.replay import find_prompts
 
@@ -125,7 +125,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the journal beside a result file if it is not the journal of these results, or else None."""
+    """Return the journal next to a result file if it is not the journal of these results, and otherwise None."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -133,7 +133,7 @@ def _unused_journal(source: Source) -> Path | None:
 
 
 def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items in lists of `CHUNK`; the last list may be shorter."""
+    """Yield the items in lists of `CHUNK` items each. The last list may be shorter."""
     chunk: list[dict[str, Any]] = []
     for item in items:
         chunk.append(item)
@@ -172,7 +172,7 @@ def _compare(
 def _run_facts(
     page: PageRuns, sources: Sequence[Source], options: ReportOptions, questions: BenchmarkQuestions | None
 ) -> dict[str, Any]:
-    """Return the entry `runs` of the page's data: the facts, statistics and stages of each run."""
+    """Return the entry `runs` in the page's data: the facts, statistics and stages of each run."""
     statistics = describe_runs(
         page.runs,
         by=options.by,
@@ -198,7 +198,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the sections that plugins offer, as JSON-compatible dicts. If one fails, warn and leave it out."""
+    """Yield the sections provided by plugins, as JSON-compatible dicts. If a section fails, warn and leave it out."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -217,9 +217,9 @@ def _items(
     opened: ExitStack,
     model: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield all items in the order of the sources, and add each to the index.
+    """Yield all items in the order of the sources, adding each to the index.
 
-    Results that a run in progress adds after `runs` were read are left out. Raises `ConfigError` if some are missing.
+    Results added by a run in progress after `runs` were read are left out. Raises `ConfigError` if some are missing.
     """
     ids = {item.metadata.result_id for run in runs for item in run.results}
     first = 0
@@ -272,12 +272,12 @@ def write_report(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Path | None:
-    """Write runs as one HTML file that opens from disk, as `karenina report` does.
+    """Write runs as a single HTML file that opens from disk, as `karenina report` does.
 
-    `sources` and the other arguments are the same as for `compare`; a single run is not compared. `benchmark` also adds
-    prompts. An existing report is renamed, and its new path is returned. Anything that cannot be shown is logged as a
-    warning. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no
-    results, an option names an unknown column or trait, or `output` is a file of another kind.
+    `sources` and the other arguments are the same as for `compare`, but a single run is not compared. `benchmark` also
+    adds prompts. An existing report is renamed, and its new path is returned. Anything that cannot be shown is logged
+    as a warning. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source
+    has no results, an option names an unknown column or trait, or `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

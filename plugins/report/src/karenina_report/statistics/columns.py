@@ -49,7 +49,8 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column called `name`: built-in, one of the benchmark's `questions`, or reported by a stage.
+    """Return the column called `name`, which may be built-in, one of the benchmark's `questions`,
+    or reported by a stage.
 
     Raises `ConfigError` if there is no such column.
     """
@@ -71,7 +72,7 @@ def find_column(
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
     """Return a function that names the judge of a result by its model, or by id and model if judges share a model.
 
-    Results without a judge are stored as judged by their answering model; their judge is named `NO_JUDGE`.
+    Results without a judge are stored as if judged by their answering model. Their judge is named `NO_JUDGE`.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -93,7 +94,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
 
 
 def _calls_judge(result: VerificationResult) -> bool:
-    """Return whether a judge was called: another model, or the answering model for more than its answer."""
+    """Return whether a judge was called: another model, or the answering model for anything beyond its answer."""
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
@@ -116,11 +117,11 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Return the statistical unit of each question; questions with the same value in `cluster` are one unit.
+    """Return the statistical unit of each question. Questions with the same value in `cluster` form one unit.
 
     `cluster` is the name of a column, which may be one of the benchmark's `questions`. By default, questions with the
-    same text are one unit, with a note. A question without a value is a unit by itself. Raises `ConfigError` for an
-    unknown column.
+    same text form one unit, and a note says so. A question without a value is a unit by itself. Raises `ConfigError`
+    for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

@@ -1,4 +1,4 @@
-"""Metrics of results, each a number in [0, 1] or missing.
+"""Metrics for results. Each metric is a number in [0, 1] or missing.
 
 Verdict metrics are the pass rate, the share not judged and partial credit; trait metrics are rubric scores as numbers.
 """
@@ -64,7 +64,7 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
 
 
 def verdict(result: VerificationResult) -> float | None:
-    """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
+    """Return 1 for a correct result, 0 for any other verdict, and None if there is no verdict."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
 
 
@@ -74,7 +74,7 @@ def unjudged(result: VerificationResult) -> bool:
 
 
 def partial_credit(result: VerificationResult) -> float | None:
-    """Return the granular result, or None without a verdict or if it is not a finite number."""
+    """Return the granular result, or None if there is no verdict or the granular result is not a finite number."""
     credit = result.template.verify_granular_result
     if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
         return None
@@ -95,7 +95,7 @@ def as_fraction(value: float) -> Fraction:
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """Return the scores of a result's traits, keyed by name.
 
-    A score that consists of parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
+    A score with several parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
     number.
     """
     if result.rubric is None:
@@ -121,7 +121,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The scores of one trait, and the questions for which it was scored."""
+    """The scores for one trait, and the questions for which it was scored."""
 
     numbers: set[float] = field(default_factory=set)
     labels: set[str] = field(default_factory=set)
@@ -131,7 +131,7 @@ class _Seen:
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
-    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
+    """Yield the metrics for the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
     `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no label shares.
     """
@@ -171,10 +171,10 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics of a trait's numbers: the mean, and the share at or above its cut; nothing without numbers.
+    """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above the trait's cut.
 
-    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest number that occurs; if
-    these are equal, there is no mean.
+    Numbers outside the range 0 to 1 are rescaled, using `scales` or otherwise the lowest and highest number that
+    occurs. If these are equal, there is no mean.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -195,7 +195,7 @@ def _as_number(score: float | str) -> float | None:
 
 
 def _rescale(score: float | str, low: float, high: float) -> float | None:
-    """Return the score rescaled from [low, high] to [0, 1], and clipped, or None for a label."""
+    """Return the score rescaled from [low, high] to [0, 1] and clipped, or None for a label."""
     return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
 
 
@@ -217,7 +217,7 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric of a trait. `scaled` returns the number for a score, or None if it has none."""
+    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none."""
 
     def value(result: VerificationResult) -> float | None:
         score = _scores_of(result).get(trait)

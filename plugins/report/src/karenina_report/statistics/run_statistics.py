@@ -1,4 +1,4 @@
-"""`describe`: the statistics of single runs."""
+"""`describe`: the statistics for single runs."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def describe(
     scales: Mapping[str, tuple[float, float]] | None = None,
     benchmark: str | Path | Benchmark | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics of each run in result files, journals, or results in memory.
+    """Return statistics for each run in result files, journals, or results in memory.
 
-    A run is the results of one answering model; `model` selects one by its id. `by` is a column to group pass rates by.
-    Questions with the same value in the column `cluster` (default: the question text) count as one statistical unit.
-    `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, or for an unknown
-    column or trait.
+    A run is the results of one answering model; `model` selects one by its id. `by` is a column for grouping pass
+    rates. Questions with the same value in the column `cluster` (default: the question text) count as one statistical
+    unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
+    `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a
+    column or trait is unknown.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -92,7 +92,7 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics of runs that have already been read, like `describe`.
+    """Return statistics for runs that have already been read, in the same way as `describe`.
 
     Raises `ConfigError` for an unknown column or trait.
     """
@@ -109,7 +109,7 @@ def _describe_run(
     scales: Mapping[str, tuple[float, float]],
     questions: BenchmarkQuestions | None,
 ) -> RunStatistics:
-    """Return the statistics of one run. Raises `ConfigError` for an unknown column."""
+    """Return the statistics for one run. Raises `ConfigError` for an unknown column."""
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
@@ -161,7 +161,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the means of partial credit and of traits; metrics without a value are left out."""
+    """Yield the means of partial credit and of traits. Metrics without a value are left out."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -190,7 +190,7 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate of the results with each value of the column `by`, sorted by value.
+    """Return the pass rate of the results with each value in the column `by`, sorted by value.
 
     Raises `ConfigError` if there is no such column.
     """
@@ -228,9 +228,9 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Return the components of variance over the questions with every replicate judged by every judge.
+    """Return the components of variance over the questions for which every judge judged every replicate.
 
-    Returns None for fewer than two such questions, and for one judge with one replicate.
+    Returns None for fewer than two such questions, or for one judge with one replicate.
     """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)
@@ -252,7 +252,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
-    """Return the agreement of two judges, or None if there is no answer that both judged."""
+    """Return the agreement between two judges, or None if there is no answer that both of them judged."""
     a, b = judges
     both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:
@@ -272,7 +272,9 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return the unit of each answer, and its verdicts in the order of `judges`, with None for a judge without one."""
+    """Return the unit of each answer, and its verdicts in the order of `judges`,
+    with None for a judge that gave none.
+    """
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReportModel(BaseModel):
-    """Base class of the report models."""
+    """Base class for the report models."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
 
@@ -35,7 +35,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of the results with the same value in a column, not corrected for the number of groups."""
+    """The pass rate of the results that share a value in a column, not corrected for the number of groups."""
 
     value: str
     rate: Rate
@@ -43,9 +43,9 @@ class GroupRate(ReportModel):
 
 
 class PassAtK(ReportModel):
-    """pass@k and pass^k: the probability that any, and that each, of k replicates is right, over `questions`.
+    """pass@k and pass^k: the probability that at least one, or that each, of k replicates is right, over `questions`.
 
-    `left_out` questions have fewer than k judged replicates.
+    `left_out` is the number of questions with fewer than k judged replicates.
     """
 
     k: int
@@ -56,7 +56,7 @@ class PassAtK(ReportModel):
 
 
 class Variance(ReportModel):
-    """The components of variance as shares, over the `questions` judged in every replicate by every judge.
+    """The components of variance as shares, over the `questions` for which every judge judged every replicate.
 
     `unknown` contains the components that cannot be separated with these judges and replicates.
     """
@@ -69,7 +69,7 @@ class Variance(ReportModel):
 
 
 class Coefficient(ReportModel):
-    """A coefficient of agreement beyond chance; its bounds are None if the data do not allow an interval."""
+    """A coefficient of agreement beyond chance. Its bounds are None if the data do not allow an interval."""
 
     value: float
     low: float | None
@@ -77,12 +77,15 @@ class Coefficient(ReportModel):
 
 
 def as_coefficient(found: Kappa | None) -> Coefficient | None:
-    """Return an estimate of agreement as a model for reports, or None if it is undefined."""
+    """Return an estimate of agreement as a report model, or None if it is undefined."""
     return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
 
 
 class Agreement(ReportModel):
-    """The agreement of two judges on the same answers. `kappa` is None if a judge gave only one verdict."""
+    """The agreement between two judges on the same answers.
+
+    `kappa` is None if a judge gave only one kind of verdict.
+    """
 
     a: str
     b: str
@@ -93,11 +96,11 @@ class Agreement(ReportModel):
 
 
 class RunStatistics(SectionsView, ReportModel):
-    """The statistics of one answering model's results.
+    """The statistics for one answering model's results.
 
     `unit` is the kind of statistical unit: a question, or a cluster such as questions with the same text. `fleiss` and
-    `krippendorff` are None with one judge, or if all verdicts are the same. `pass_rate` is None with several judges,
-    whose verdicts are never pooled: `by_judge` contains the rate by each of them.
+    `krippendorff` are None if there is only one judge or all verdicts are the same. `pass_rate` is None if there are
+    several judges, because their verdicts are never pooled: `by_judge` contains the rate for each judge.
     """
 
     name: str

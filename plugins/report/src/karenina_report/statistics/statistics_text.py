@@ -1,4 +1,4 @@
-"""The statistics of one run as text."""
+"""The statistics for one run as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @sections_of.register(RunStatistics)
 def statistics_sections(found: RunStatistics) -> Iterator[Section]:
-    """Yield the sections that `karenina stats` prints for one run."""
+    """Yield the sections printed by `karenina stats` for one run."""
     yield [Facts([*_fact_rows(found)])]
     if found.groups:
         rows = [[in_one_line(group.value), *_rate_cells(group.rate), str(group.not_judged)] for group in found.groups]
@@ -71,7 +71,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
-    """Return a pass rate with its interval and counts, or a note that no item has a verdict."""
+    """Return a pass rate with its interval and counts, or a note saying that no item has a verdict."""
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
@@ -87,7 +87,7 @@ def _units(statistics: RunStatistics) -> str:
 
 
 def _variance_text(statistics: RunStatistics) -> str:
-    """Return the shares of the components of variance, or why they are not known."""
+    """Return the shares of the variance components, or the reason why they are not known."""
     variance = statistics.variance
     if variance is None:
         return "the components cannot be separated with one judge and one replicate, or with one question"
@@ -102,7 +102,7 @@ def _variance_text(statistics: RunStatistics) -> str:
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
-    """Yield the raw agreement of two judges, their shares of correct verdicts, and Cohen's kappa."""
+    """Yield the raw agreement between two judges, their shares of correct verdicts, and Cohen's kappa."""
     yield "", in_one_line(f"{pair.a} and {pair.b}")
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
@@ -112,21 +112,21 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 
 
 def _coefficient_text(coefficient: Coefficient) -> str:
-    """Return a coefficient with its interval, or with the reason why it has none."""
+    """Return a coefficient with its interval, or with the reason why there is no interval."""
     if coefficient.low is None or coefficient.high is None:
         return f"{coefficient.value:.3f}, without an interval: too few results have the rarer verdict"
     return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
 
 
 def _rate_cells(rate: Rate) -> list[str]:
-    """Return the cells of a pass rate: right, judged, units, rate, and interval."""
+    """Return the cells for a pass rate: correct, judged, units, rate, and interval."""
     rough = "rough " if rate.is_rough and rate.low is not None else ""
     bounds = rough + _bounds(rate.low, rate.high, of_100=True)
     return [f"{rate.hits:,}", f"{rate.out_of:,}", f"{rate.clusters:,}", percent(rate.value), bounds]
 
 
 def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
-    """Return an interval with three decimals, or in percent if `of_100` is set, or `-` if there is none."""
+    """Return an interval with three decimals (in percent if `of_100` is set), or `-` if there is none."""
     if low is None or high is None:
         return "-"
     return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"

@@ -1,13 +1,13 @@
-"""The second look, in which a small judge checks the values that it extracted.
+"""The second look, in which a small judge checks the values it extracted.
 
-Texts: the judge lists the values in the response, the program replaces them with letters, and the judge chooses the
-letter of the answer. It then sees what the response says about the values, but not the values themselves. A small judge
-that is asked for all values lists the first and stops, so it must list at least two. If the response has only one
-value, the second is part of a sentence, which the judge does not choose.
+Strings: the judge lists the values in the response, the program replaces them with letters, and the judge chooses the
+letter of the correct value. The judge then sees what the response says about the values, but not the values themselves.
+A small judge that is asked for all values lists the first and stops, so it is required to list at least two. If the
+response has only one value, the second listed value is part of a sentence, which the judge does not choose.
 
-Numbers: if the judge seems to have misread one, it chooses among the numbers that the program finds. A small judge
-copies digits well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity
-has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
+Numbers: if the judge seems to have misread a number, it chooses among the numbers that the program finds in the
+response. A small judge copies digits well, but makes mistakes when it converts words: for *two thousand and three* it
+writes 203. If a quantity has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
 
 Dates: see `karenina_template.second_look.copied_dates`.
 """
@@ -117,20 +117,20 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of `value`, and `value` is short."""
+    """Return whether the response consists only of a short `value`."""
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the `values` that are short and occur in the response."""
+    """Return the short values among `values` that occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return which of the `known` and `listed` values may be the answer, as written in the response.
+    """Return the `known` and `listed` values that may be the answer, as written in the response.
 
-    Listed values whose words are all in the question are left out, and so are clauses that contain another value. At
-    most `len(LETTERS)` values are returned.
+    A listed value is left out if all its words are in the question, or if it is a clause that contains another value.
+    At most `len(LETTERS)` values are returned.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -145,7 +145,9 @@ def _is_short(value: str) -> bool:
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause around another of `values`, judging by the lower-case words around it."""
+    """Return whether `value` is a clause around another of the `values`,
+    judging by the lower-case words around that value.
+    """
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
@@ -162,7 +164,7 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of a form's only field if it accepts any text, or None for any other form."""
+    """Return the name of a form's only field if that field accepts any string, or None for any other form."""
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -172,16 +174,17 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form: a single text field, or any numbers and dates."""
+    """Return whether a second look checks anything in a form, that is, a single text field or any numbers or dates."""
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Return the value that the judge chooses as the answer in `response` at a second look, or None if it chooses none.
+    """Have the judge take a second look at `response`, and return the value it chooses as the answer,
+    or None if it chooses none.
 
-    `value` and `rejected` are from the first look. If a reply cannot be used, `value` is returned, and the result field
-    `parsing` records the error.
+    `value` and `rejected` come from the first look. If a reply cannot be used, `value` is returned and the error is
+    recorded in the result field `parsing`.
     """
     try:
         return await check_value(
@@ -205,10 +208,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers and dates that the judge chooses to replace those that it seems to have misread, by field.
+    """Return the numbers and dates, keyed by field, that the judge chooses in place of values it seems to have misread.
 
-    `values` is the judge's first reply to the same `request`. If its choice cannot be used, return an empty mapping,
-    and record the error in the result field `parsing`. If there was a date to choose, raise `StructuredError` instead.
+    `values` is the judge's first reply to the same `request`. If the judge's choice cannot be used, an empty mapping is
+    returned and the error is recorded in the result field `parsing`. However, if a date had to be chosen, the error is
+    raised as `StructuredError`.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -229,9 +233,9 @@ async def check_value(
 ) -> str | None:
     """Return the value that the judge chooses as the answer in `response`, or None if there is no answer.
 
-    A value that the judge did not name at its first look must also be plausible in its own words. If the first look
-    found no rejected value, another value (or "none") must lead `value` by a margin (`LEAD`). Otherwise, `value` is
-    returned.
+    A value that the judge did not name at the first look must also be plausible when the judge sees the value itself.
+    If the first look found no rejected value, another value (or "none") must score higher than `value` by a margin
+    (`LEAD`). Otherwise, `value` is returned.
     """
     if is_bare(response, value):
         return value
@@ -262,7 +266,7 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
-    """Return the values that the judge lists in the response, at least `count` and at most four.
+    """Have the judge list at least `count` and at most four values in the response, and return them.
 
     Raises `PortError` or `StructuredError` if the judge fails.
     """
@@ -273,10 +277,10 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Have the judge choose one of the options, and return the log-probability of each.
+    """Have the judge choose one of the options, and return the log-probability of each option.
 
-    If the adapter reports none, the chosen option gets 0, and the others a fixed low value. Raises `PortError` or
-    `StructuredError` if the judge fails.
+    If the adapter reports no log-probabilities, the chosen option gets 0, and the others get a fixed low value. Raises
+    `PortError` or `StructuredError` if the judge fails.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -287,7 +291,8 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each of `values` that the judge seems to have misread, or None without any.
+    """Return `schema` with a choice for each of the `values` that the judge seems to have misread,
+    or None if there are none.
 
     - A whole number seems misread if the response does not contain it, but contains numbers written in several words
       with the same first digit and at most one digit more or less; these are the choices.
@@ -311,13 +316,13 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a number, possibly with limits."""
+    """Return whether a field's schema describes a number, possibly with limits."""
     options = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in the description's unit that follow `value` in brackets, if `value` has another unit."""
+    """Return the bracketed numbers after `value` that are in the description's unit, if `value` has another unit."""
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
@@ -328,7 +333,7 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the numbers of several words in the response that the judge may have misread as `value`; see `choices_of`.
+    """Return the response's multi-word numbers that the judge may have misread as `value`; see `choices_of`.
 
     Return an empty sequence if `value` is in the response, is not a whole number, or has a single digit.
     """

@@ -1,4 +1,4 @@
-"""Detection of dates that a judge invents, so that they do not count as wrong answers.
+"""Detects dates invented by a judge, so that they do not count as wrong answers.
 
 A date from any judge is rejected if the text contains none. A small judge copies digits well, but makes mistakes when
 it converts a date: for *26 April 1986* it writes 2647-04-19. If the response has no such year, the judge chooses among
@@ -88,15 +88,15 @@ _READ: Final = (
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a date, with or without a time."""
+    """Return whether a field's schema describes a date, with or without a time."""
     options = [option for option in part.get("anyOf", [part]) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("format") in _FORMATS
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in `response`, in ISO format, if it does not contain the year of `value`; else an empty list.
+    """Return the dates in `response` in ISO format, or an empty list if `response` contains the year of `value`.
 
-    `value` is the judge's date.
+    `value` is the date extracted by the judge.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -106,8 +106,8 @@ def date_choices(value: object, response: str) -> list[str]:
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     """Raise `InvalidReply` if a template filled from `text` contains a date although `text` cannot contain one.
 
-    A text without digits, number words and words for times, such as *I do not know*, cannot contain a date. Dates from
-    the question are accepted, because a response such as *yes* may mean them.
+    A text without digits, number words or time words, such as *I do not know*, cannot contain a date. Dates from the
+    question are accepted, because a response such as *yes* may refer to them.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -120,7 +120,9 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield each date in the template's fields with the field's name, including dates within strings and lists."""
+    """Yield the field name and value of each date in the template's fields,
+    including dates within strings and lists.
+    """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         for item in value if isinstance(value, list | tuple | set | frozenset) else (value,):
@@ -131,7 +133,7 @@ def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
 
 
 def _may_have_date(text: str) -> bool:
-    """Return whether the text may contain a date. Return True if that is uncertain, as in some scripts."""
+    """Return whether the text may contain a date. The result is True if this is uncertain, as in some scripts."""
     text = unicodedata.normalize("NFKC", text)
     if any(char.isnumeric() for char in text) or _EAST_ASIAN.search(text) or _ROMAN.search(text):
         return True
@@ -147,7 +149,9 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` for a date whose year is not in the response, unless it has dates to choose from."""
+    """Raise `InvalidReply` for a date whose year is not in the response,
+    unless the response has dates to choose from.
+    """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         if isinstance(value, date) and _is_invented(value.year, response) and not find_dates(response):
@@ -156,10 +160,11 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether a response contains years, but not this one in four digits, two digits or English words.
+    """Return whether a response contains years, but does not contain `year` in
+    four digits, two digits or English words.
 
-    Return False if the response contains no year in four digits, because its years may be in another calendar or in
-    other words.
+    Return False if the response contains no year in four digits, because its years may be in another calendar or
+    written in other words.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

@@ -1,4 +1,4 @@
-"""Responses with letters in place of values: a judge reads what a response says about a value that it cannot see.
+"""Responses with values replaced by letters, so that a judge reads what is said about a value without seeing the value.
 
 A small judge often extracts a value that the response denies or corrects. If it chooses a letter instead, it is right
 more often. Because it may prefer one letter, it chooses twice, with the letters exchanged, and the mean of the
@@ -126,11 +126,11 @@ Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
 
 
 class MaskedText:
-    """A response, and the positions of given values in it.
+    """A response and the positions of given values in it.
 
-    `values` contains the values that occur, each once, as written in the response. Case, white space, punctuation
-    around a value, and the choice among code points that look the same make no difference. Where two values overlap,
-    the longer one is used.
+    `values` contains the values that occur in the response, each listed once and as written there. Case, white space,
+    punctuation around a value, and the choice among code points that look the same make no difference. If two values
+    overlap, the longer one is used.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
@@ -159,7 +159,7 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values, with two of them joined if they only occur together, separated by a comma.
+        """The values, with two of them joined if they occur only together, separated by a comma.
 
         For example, *Season 3, Episode 22* is one value.
         """
@@ -179,7 +179,10 @@ class MaskedText:
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with each value replaced by its letter, cut to the sentences near letters if any."""
+        """Return the response with each value replaced by its letter.
+
+        If there are letters, only nearby sentences are kept.
+        """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
             parts += [self._response[position:start], _MARK, letters[value]]
@@ -194,14 +197,14 @@ class MaskedText:
 
 
 def normalize_value(value: str) -> str:
-    """Return `value` in lower case, with single spaces and without punctuation around it."""
+    """Return `value` in lower case, with single spaces and without surrounding punctuation."""
     return " ".join(fold(value).strip(_EDGES).casefold().split())
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability of each of `values` as the answer in `response`; the key None is "no answer".
+    """Return the mean log-probability that each of `values` is the answer in `response`.
 
-    `values` must be written as in the response.
+    The key None means "no answer". `values` must be written as in the response.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):
@@ -213,7 +216,7 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether the judge accepts `value` as the answer if only `others` are masked, so that it sees `value`."""
+    """Return whether the judge accepts `value` as the answer when it sees `value` and only the `others` are masked."""
     letters = dict(zip(others, LETTERS, strict=False))
     scores = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
     return scores[value] >= PLAUSIBLE

@@ -1,4 +1,6 @@
-"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, its fields' truths and verification strategy."""
+"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, the fields'
+ground truths and verification strategy.
+"""
 
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
@@ -55,30 +57,33 @@ class AnswerKey:
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy, such as "all_of"; None if no field is verified."""
+        """The name of the strategy, such as "all_of", or None if no field is verified."""
         return describe(self.strategy) if self.rules else None
 
     def truths(self) -> dict[str, object] | None:
-        """Return the truths, keyed by field, or None if no field is verified."""
+        """Return the ground truths, keyed by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the extracted values, keyed by field, and the raw `response`.
+        """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
 
         Raises `InvalidAnswer` if a primitive returns an invalid result.
         """
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit of each field, 0 to 1, given the results. The credit of an undecided field is None."""
+        """Return the credit for each field, from 0 to 1, given the results.
+
+        The credit for an undecided field is None.
+        """
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
     def verdict(self, results: Mapping[str, Result]) -> bool | None:
-        """Return the strategy's verdict on the fields' results, or None if it is undecided."""
+        """Return the strategy's verdict based on the fields' results, or None if the verdict is undecided."""
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return why fields in the strategy are undecided, or None if all are decided.
+        """Return why fields in the strategy are undecided, or None if all of them are decided.
 
         For example, "field year: 01/02/2024 can be two dates".
         """
@@ -96,7 +101,7 @@ class AnswerKey:
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree over the verified `fields`. Raises `TemplateError` if it is invalid."""
+    """Return `strategy` as a tree over the verified `fields`. Raises `TemplateError` if the strategy is invalid."""
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
     if not isinstance(strategy, AllOf | AnyOf | AtLeastN | FieldCheck):
@@ -115,14 +120,14 @@ class BaseAnswer(BaseModel):
 
     A judge fills the fields, and `verify` returns the verdict. Fields declared with `VerifiedField` need nothing else.
     A class may also define its own `verify` and `verify_granular`. In a method `ground_truth(self)`, which is called
-    whenever an answer is created, or in `model_post_init`, it may set `self.correct` (the truth, for its own use),
-    `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default, `correct`
-    contains the truths of the verified fields, keyed by name. `id` is the question's ID.
+    whenever an answer is created, or in `model_post_init`, it may set `self.correct` (the ground truth, for the class's
+    own use), `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default,
+    `correct` contains the ground truths of the verified fields, keyed by name. `id` is the question's ID.
 
-    A field for which the judge found nothing is None, whatever its annotation; None never passes a primitive.
+    A field for which the judge found nothing is None, whatever its annotation. None never passes a primitive.
 
     If a primitive cannot decide whether a value passes, the field's result is None, and so is the verdict if it depends
-    on the field. A class's own `verify` gets that None from `field_results`, and may return None too, or
+    on the field. A class's own `verify` gets this None from `field_results`, and may also return None or
     `Undecided(why)`. If it returns True or False, it is called again on copies of the answer with each possible result
     of the field, and the answer is undecided unless all calls return the same verdict.
     """
@@ -146,10 +151,11 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the truths and the strategy that the class declares.
+        """Return the ground truths and the strategy that the class declares.
 
-        A class loaded from source has none; see `Template`. Raises `TemplateError` if a truth is invalid for its field,
-        the strategy names a field that is not verified, a field has a reserved name, or one of the methods is async.
+        A class loaded from source declares neither; see `Template`. Raises `TemplateError` if a ground truth is invalid
+        for its field, the strategy names a field that is not verified, a field has a reserved name, or a method is
+        async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -163,7 +169,7 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the class, without truths, weights and defaults."""
+        """Return the JSON Schema of the class, without ground truths, weights and defaults."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
 
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
@@ -178,7 +184,7 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool | Undecided | None:
-        """Return whether the answer is correct according to `VerificationStrategy`, or None if that cannot be decided.
+        """Return whether the answer is correct according to `VerificationStrategy`, or None if this cannot be decided.
 
         Without a strategy, all fields must pass. A template that has only patterns (`self.regex`) always passes here,
         because the patterns decide. Raises `TemplateError` if there is nothing to verify.
@@ -194,7 +200,7 @@ class BaseAnswer(BaseModel):
         )
 
     def verify_granular(self) -> float | None:
-        """Return the share of the answer that is correct, 0 to 1, from weights and partial credit.
+        """Return what share of the answer is correct, from 0 to 1, based on weights and partial credit.
 
         Return None if the verdict is undecided. If the verdict is decided, an undecided field earns nothing. For a
         class without `VerifiedField`, return the result of `verify` as 1.0 or 0.0.
@@ -209,11 +215,14 @@ class BaseAnswer(BaseModel):
         return key.grade(scores)
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field passes, keyed by name. The result of an undecided field is None."""
+        """Return whether each verified field passes, keyed by field name. The result for an undecided field is None."""
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit of each verified field, 0 to 1, keyed by name. The credit of an undecided field is None."""
+        """Return the credit for each verified field, from 0 to 1, keyed by name.
+
+        The credit for an undecided field is None.
+        """
         return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
@@ -221,32 +230,32 @@ class BaseAnswer(BaseModel):
         return verify_patterns(self.regex, raw_response)
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result of each verified field, with a reason if it is undecided.
+        """Return the result for each verified field, with the reason if the field is undecided.
 
-        Results that `Comparison` assumes replace undecided ones.
+        Undecided results are replaced with the results that `Comparison` assumes.
         """
         results = self._answer_key().results(self._values(), self._bound_response())
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
-        """Return the credit of each verified field, given the results."""
+        """Return the credit for each verified field, given the results."""
         scores = self._answer_key().credits(results, self._values())
         return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
-        """Return the truths and strategy of this answer, which declared templates set, or else those of its class."""
+        """Return the ground truths and strategy set by a declared template, or otherwise those of the class."""
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
     def _assumptions(self) -> Mapping[str, bool]:
         """Return the results that `Comparison` assumes for undecided fields.
 
-        It sets them only on copies of an answer.
+        `Comparison` sets them only on copies of an answer.
         """
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _bound_response(self) -> str:
-        """Return the raw response, or an empty string if the answer was not bound to one."""
+        """Return the raw response, or an empty string if the answer was not bound to a response."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
@@ -256,10 +265,11 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make every new instance of the class call `ground_truth()`, and set `correct` to the truths of verified fields.
+    """Make every new instance of the class call `ground_truth()`,
+    and set `correct` to the ground truths of verified fields.
 
-    `model_post_init` is replaced only for classes with truths. The classes that declared templates share have none, and
-    must stay fast.
+    `model_post_init` is replaced only for classes with ground truths. The classes shared by declared templates have
+    none, and must remain fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -270,7 +280,10 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method, and set `correct` to the truths unless they have set it."""
+        """Call `ground_truth()` and the inherited method.
+
+        Set `correct` to the ground truths unless these calls have set it.
+        """
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):
@@ -284,7 +297,10 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without verification data and defaults; properties that happen to have these names are kept."""
+    """Return `schema` without verification data and defaults.
+
+    Properties that happen to share these keys' names are kept.
+    """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
         if key in (VERIFICATION, "default"):
@@ -299,14 +315,14 @@ def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean(part: Any) -> Any:
-    """Return a part of a schema with `without_secrets` applied to all dictionaries in it."""
+    """Return part of a schema with `without_secrets` applied to all dictionaries in it."""
     if isinstance(part, dict):
         return without_secrets(part)
     return [_clean(item) for item in part] if isinstance(part, list) else part
 
 
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
-    """Return the truths and the strategy that a class declares.
+    """Return the ground truths and the strategy that a class declares.
 
     Raises `TemplateError` if they are invalid, a field has a reserved name, or a method is async.
     """

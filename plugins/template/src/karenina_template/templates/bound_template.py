@@ -1,4 +1,4 @@
-"""`Template`, a loaded template, `BoundTemplate`, which is bound to a question, and the keys of their artifacts."""
+"""`Template`, a loaded template; `BoundTemplate`, a template bound to a question; and the keys of their artifacts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An answer template: the `shape` that it shares with others, and its own `key` (truths and strategy).
+    """An answer template, made up of a `shape` shared with other templates and its
+    own `key` (ground truths and strategy).
 
-    `descriptions` contains the descriptions of its fields, unless they are part of the shape. `own_source` is None if
-    the source is unavailable. Use `load_template` or `template_of_class` to create a template.
+    `descriptions` contains the field descriptions, unless they are part of the shape. `own_source` is None if the
+    source is unavailable. Use `load_template` or `template_of_class` to create a template.
     """
 
     shape: Shape
@@ -52,7 +53,7 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Return the template of a class with this shape and source.
+        """Return the template for a class with this shape and source.
 
         Raises `TemplateError` if the class verifies nothing.
         """
@@ -75,9 +76,9 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class that all templates of this shape share; it contains no truths.
+        """The class shared by all templates of this shape. It contains no ground truths.
 
-        For a declared template it has no descriptions either; they are in `judge_schema`.
+        The class for declared templates contains no descriptions either; they are in `judge_schema`.
         """
         return self.shape.answer_class
 
@@ -87,7 +88,7 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -104,8 +105,8 @@ class Template:
 class BoundTemplate:
     """A template bound to a question.
 
-    Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no truth, weight or
-    default.
+    Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no ground truths,
+    weights or defaults.
     """
 
     question_id: str
@@ -113,7 +114,7 @@ class BoundTemplate:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class that all templates of this shape share; it contains no truths."""
+        """The class shared by all templates of this shape. It contains no ground truths."""
         return self.template.answer_class
 
     @property
@@ -123,20 +124,20 @@ class BoundTemplate:
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
-        """The fields that a judge fills, in the schema's order; empty if no judge is needed."""
+        """The fields that a judge fills, in schema order, or an empty tuple if no judge is needed."""
         return self.template.shape.judge_fields
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy for the verdict: "all_of", "any_of" or "at_least_n(2)".
+        """The name of the strategy used for the verdict: "all_of", "any_of" or "at_least_n(2)".
 
-        None if the class has its own `verify`, or no field is verified.
+        It is None if the class has its own `verify` or no field is verified.
         """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
     @property
     def is_graded(self) -> bool:
-        """Whether there is a granular score, from verified fields or the class's own `verify_granular`."""
+        """Whether there is a granular score, computed from verified fields or by the class's own `verify_granular`."""
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
@@ -150,11 +151,11 @@ class BoundTemplate:
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
-        """Return the extraction hints of the fields that a judge fills, keyed by field."""
+        """Return the extraction hints for the fields that a judge fills, keyed by field."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
@@ -163,16 +164,17 @@ class BoundTemplate:
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """Return the answer with the judge's `values`, the question's ID, the truths, the weights and the `response`.
+        """Return the answer with the judge's `values`, the question's ID, the ground
+        truths, the weights and the `response`.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
-        values are repaired like a judge's reply (see `repair`): "yes" for a boolean, "2" for a literal of numbers.
-        Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date remains a
-        string if the field's primitive decides the verdict. None remains None, whatever the annotation. Unknown keys,
-        and fields that a judge does not fill, are ignored.
+        values are repaired in the same way as a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric
+        literal. Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date
+        remains a string if the field's primitive decides the verdict. None remains None, whatever the annotation.
+        Unknown keys, and fields that a judge does not fill, are ignored.
 
-        Raises pydantic's `ValidationError` for invalid values and missing fields, and whatever the class's own code
-        raises.
+        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
+        class's own code.
         """
         answer = self._validated(values)
         key = self.template.key
@@ -185,10 +187,11 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the truths as JSON values, keyed by field.
+        """Return the ground truths as JSON values, keyed by field.
 
-        For a class without verified fields, return its `correct` if it can be computed without an answer, under the key
-        "correct" unless it is a mapping. Return an empty dictionary if there are no truths.
+        For a class without verified fields, return its `correct` if this can be computed without an answer. If
+        `correct` is not a mapping, it is returned under the key "correct". Return an empty dictionary if there are no
+        ground truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -203,11 +206,11 @@ class BoundTemplate:
         return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values that the judge filled in, as JSON values keyed by field."""
+        """Return the values filled in by the judge as JSON values, keyed by field."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, which are repaired if a field rejects one.
+        """Return the answer with the judge's values, repaired if a field rejects any of them.
 
         Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
         """
@@ -255,7 +258,7 @@ class BoundTemplate:
         return answer
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return the values, repaired to fit their fields, and separately the ambiguous dates, keyed by field.
+        """Return the values, repaired to fit their fields, and the ambiguous dates in a separate dict keyed by field.
 
         Ambiguous dates remain strings, because the primitive can return `Undecided` for them.
         """
@@ -275,14 +278,17 @@ class BoundTemplate:
 
 
 def _is_timestamp(value: object) -> bool:
-    """Return whether pydantic would read `value` as seconds since 1970; judges mean something else, such as a year."""
+    """Return whether pydantic would read `value` as seconds since 1970.
+
+    A judge means something else, such as a year.
+    """
     if isinstance(value, str):
         return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` is a string with two readings as a date, and the field's schema `part` allows dates."""
+    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates."""
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
@@ -308,7 +314,7 @@ def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any
 
 
 def template_id(source: str) -> str:
-    """Return the MD5 of `source` in hexadecimal, an identifier that does not protect against tampering."""
+    """Return the MD5 hash of `source` in hexadecimal, an identifier that does not protect against tampering."""
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -325,7 +331,10 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` as JSON values. Sets become sorted lists, and values without a JSON equivalent become strings."""
+    """Return `value` converted to JSON values.
+
+    Sets become sorted lists, and values without a JSON equivalent become strings.
+    """
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -338,10 +347,11 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors, with types that decide whether the judge is shown their text.
+    """Yield the validation errors with types that determine whether the judge is shown their messages.
 
-    An error keeps pydantic's type, and is shown, if its text contains no constraint that is missing from the schema
-    `shown`. Other errors get the type "constraint", because they could reveal the truth (bounds of dates, for example).
+    An error keeps pydantic's type, and its message is shown, if the message contains no constraint that is missing from
+    the schema `shown`. Other errors get the type "constraint", because they could reveal the ground truth (bounds of
+    dates, for example).
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
@@ -356,7 +366,7 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
     """Return a string that identifies a class by its name, schema, rules and strategy.
 
-    It is used in place of an unavailable source.
+    The string is used when the source is unavailable.
     """
     rules = {
         name: [

@@ -1,4 +1,4 @@
-"""`Comparison`, which verifies one answer and compares each field with its truth only once."""
+"""`Comparison`, which verifies one answer and compares each field with its ground truth only once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_ASSUMPTIONS: Final = 64
 class Comparison:
     """The results of the methods `verify`, `verify_granular`, `field_results` and `field_scores` of `answer`.
 
-    If the class overrides none of these methods, they share one comparison of each field, which may be slow
-    (embeddings). Otherwise the class's own methods are called on demand, and may raise anything.
+    If the class overrides none of these methods, they share a single comparison of each field, because comparisons may
+    be slow (embeddings). Otherwise the class's own methods are called on demand, and may raise any exception.
     """
 
     answer: BaseAnswer
@@ -43,9 +43,9 @@ class Comparison:
         """Return the result of `verify`, or None if it is undecided; `why_undecided` then returns the reason.
 
         The class may define its own `verify`. If no field is undecided, a result of None is treated as False. If a
-        field is undecided, a result of True or False is only used if `verify` returns the same for each possible result
-        of the field; if `verify` returns None or raises, the answer is undecided. Otherwise, exceptions of `verify`
-        propagate. Raises `InvalidAnswer` if the result of `verify` is not a verdict.
+        field is undecided, a result of True or False is used only if `verify` returns the same result for each possible
+        outcome of the field; if `verify` returns None or raises an exception, the answer is undecided. Otherwise,
+        exceptions from `verify` propagate. Raises `InvalidAnswer` if the result of `verify` is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -71,20 +71,20 @@ class Comparison:
         return bool(verdict)
 
     def why_undecided(self) -> str | None:
-        """Return why `passed` returned None; None if `passed` was not called or returned a verdict."""
+        """Return why `passed` returned None, or None if `passed` was not called or returned a verdict."""
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`. Exceptions of a class's own method propagate."""
+        """Return the result of `verify_granular`. Exceptions from a class's own method propagate."""
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
     def results(self) -> dict[str, bool | None]:
-        """Return the result of `field_results`. Exceptions of a class's own method propagate."""
+        """Return the result of `field_results`. Exceptions from a class's own method propagate."""
         results = self.answer.field_results() if self._key is None else self._results()
         return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
-        """Return the result of `field_scores`. Exceptions of a class's own method propagate."""
+        """Return the result of `field_scores`. Exceptions from a class's own method propagate."""
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:
@@ -92,15 +92,15 @@ class Comparison:
         return self._scores
 
     def _results(self) -> Mapping[str, Result]:
-        """Return the result of each field. The fields are compared on the first call only."""
+        """Return the result for each field. The fields are compared only on the first call."""
         if self._compared is None:
             self._compared = self.answer._results()
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the results of undecided fields, for a class with its own methods.
+        """Return the results for undecided fields of a class that has its own methods.
 
-        Raises `InvalidAnswer` if `field_results()` raises.
+        Raises `InvalidAnswer` if `field_results()` raises an exception.
         """
         try:
             results = self.answer.field_results()
@@ -112,7 +112,7 @@ class Comparison:
         return {name: result for name, result in results.items() if known_result(result) is None}
 
     def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
-        """Return why fields are undecided; the strategy is ignored if the class has its own `verify`."""
+        """Return why fields are undecided. The strategy is ignored if the class has its own `verify`."""
         key = self.answer._answer_key() if type(self.answer).verify is BaseAnswer.verify else AnswerKey()
         compared = self._results()
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
@@ -142,8 +142,8 @@ class Comparison:
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
     """Return the result of `verify`. The numbers 0 and 1 and empty values (from `self.gene and ...`) become booleans.
 
-    Raises whatever `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine (which would be
-    truthy).
+    Any exception from `verify` propagates. Raises `InvalidAnswer` for any other result, such as a coroutine (which
+    would be truthy).
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):
@@ -160,6 +160,6 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
 
 
 def _name(answer: BaseAnswer) -> str:
-    """Return the template's name for a message, with the question's id if the answer has one."""
+    """Return the template's name for use in a message, with the question's id if the answer has one."""
     of = f" of question {answer.id}" if answer.id is not None else ""
     return f"the template {type(answer).__name__}{of}"

@@ -35,7 +35,7 @@ class FieldCheck:
 
 @dataclass(frozen=True, init=False)
 class AllOf:
-    """A condition that passes if all its conditions pass: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
+    """A condition that passes if all of its subconditions pass: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -45,7 +45,7 @@ class AllOf:
 
 @dataclass(frozen=True, init=False)
 class AnyOf:
-    """A condition that passes if one of its conditions passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
+    """A condition that passes if any of its subconditions passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -55,11 +55,11 @@ class AnyOf:
 
 @dataclass(frozen=True, init=False)
 class AtLeastN:
-    """A condition that passes if at least `n` of its conditions pass.
+    """A condition that passes if at least `n` of its subconditions pass.
 
     Write `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
 
-    `n` must be from 1 to the number of conditions.
+    `n` must be from 1 to the number of subconditions.
     """
 
     n: int
@@ -85,9 +85,9 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    """Return the conditions of a node as trees, from either its arguments or its list.
+    """Return a node's conditions as trees, taken from its positional arguments or its list.
 
-    Raises `ValueError` if both are given, none is given, or a condition occurs twice or is invalid.
+    Raises `ValueError` if both or neither are passed, or if a condition occurs twice or is invalid.
     """
     conditions = list(positional)
     if keyword is not None:
@@ -116,7 +116,7 @@ def _condition(condition: object) -> Tree:
 
 
 def _leaves(tree: Tree) -> Iterator[str]:
-    """Yield the fields' names in the tree from left to right. A name may occur several times."""
+    """Yield the names of the fields in the tree from left to right. A name may occur several times."""
     if isinstance(tree, FieldCheck):
         yield tree.field
     else:
@@ -125,12 +125,12 @@ def _leaves(tree: Tree) -> Iterator[str]:
 
 
 def fields_of(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the fields in `tree`, each once, in order of first use."""
+    """Return the distinct names of the fields in `tree`, in order of first use."""
     return tuple(dict.fromkeys(_leaves(tree)))
 
 
 def validate(tree: Tree | None, names: Collection[str]) -> None:
-    """Raise `ValueError` if `tree` names fields that are not in `names`; the message lists all of them."""
+    """Raise `ValueError`, listing all unknown fields, if `tree` names fields that are not in `names`."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
     if unknown:
         hints = []
@@ -159,7 +159,7 @@ Result = bool | Undecided | None
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, given the results of the fields, or None if that depends on undecided fields.
+    """Return whether `tree` passes, given the field results, or None if this depends on undecided fields.
 
     Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
     """
@@ -175,7 +175,7 @@ def known_result(result: Result) -> bool | None:
 
 
 def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
-    """Return whether the tree passes, or None if that depends on undecided fields."""
+    """Return whether the tree passes, or None if this depends on undecided fields."""
     if isinstance(tree, FieldCheck):
         return known_result(results[tree.field])
     parts = [_passes(condition, results) for condition in tree.conditions]
@@ -189,7 +189,7 @@ def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
 
 
 def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
-    """Return whether at least `n` of the parts pass, or None if that depends on undecided parts."""
+    """Return whether at least `n` of the parts pass, or None if this depends on undecided parts."""
     passed = parts.count(True)
     if passed >= n:
         return True
@@ -197,14 +197,14 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score, 0 to 1: the points earned, divided by the maximum that the strategy allows.
+    """Return the granular score, from 0 to 1: the points earned, divided by the maximum that the strategy allows.
 
-    A field contributes its weight times its score. `AllOf` sums the contributions of its conditions, `AnyOf` takes the
-    highest, `AtLeastN` the sum of the n highest; the maximum is computed in the same way with scores of 1. Without a
-    tree, all fields in `weights` are summed. The score is 0.0 if the maximum is 0 (no fields, or all weights 0). An
+    A field contributes its weight times its score. `AllOf` adds up the contributions of its conditions, `AnyOf` takes
+    the highest, and `AtLeastN` adds up the n highest. The maximum is computed in the same way with scores of 1. Without
+    a tree, all fields in `weights` are added up. The score is 0.0 if the maximum is 0 (no fields, or all weights 0). An
     undecided field, whose score is None, earns nothing.
 
-    Raises `ValueError` for a field without weight or score, a negative or infinite weight, and a score outside 0 to 1.
+    Raises `ValueError` for a field without a weight or score, a negative or infinite weight, or a score outside 0 to 1.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
     points = {name: 0.0 if score is None else score for name, score in scores.items()}
@@ -227,7 +227,7 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
 
 
 def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
-    """Return a field's number. Raises `ValueError` if it has none; `quantity` names it in the message."""
+    """Return the number for a field. Raises `ValueError`, calling the number `quantity`, if the field has none."""
     if name not in numbers:
         raise ValueError(f"field {name!r} has no {quantity}")
     return numbers[name]
@@ -262,15 +262,15 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Return the tree that `to_json` converted to `data`; a string becomes a `FieldCheck`.
+    """Return the tree from the `data` that `to_json` returned; a string becomes a `FieldCheck`.
 
-    Raises `ValueError` for invalid data, and for a tree with more than 50 levels.
+    Raises `ValueError` for invalid data or a tree with more than 50 levels.
     """
     return _from_json(data, levels=50)
 
 
 def _from_json(data: object, levels: int) -> Tree:
-    """Return the tree in `data`. Raises `ValueError` if it is invalid or has more than `levels` levels."""
+    """Return the tree in `data`. Raises `ValueError` if the data is invalid or has more than `levels` levels."""
     if not levels:
         raise ValueError("a strategy cannot have more than 50 levels")
     if isinstance(data, str):

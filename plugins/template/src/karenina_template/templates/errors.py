@@ -1,4 +1,4 @@
-"""The exceptions about templates."""
+"""Exceptions for templates that are invalid or not trusted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ TRUST_CURE: Final = 'Read it, then `karenina trust FILE` (or --trust-all for one
 class TemplateError(KareninaError, ValueError):
     """Raised when a template is invalid.
 
-    `reason` describes the problem. `line` is the line of the template's source and `template` is the template's name,
-    or None if they are not known. `place` is a string that combines these two.
+    `reason` describes the problem. `line` is the line in the template's source and `template` is the template's name;
+    both are None if not known. `place` is a string that combines the two.
     """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
@@ -35,10 +35,10 @@ class TemplateError(KareninaError, ValueError):
 
 
 class UntrustedTemplate(TemplateError):
-    """Raised when a template contains code and is not trusted. None of it was executed.
+    """Raised when a template contains code and is not trusted. None of the code was executed.
 
-    `code` describes the part of the template that is not a declaration; `digest` is the source's SHA-256, by which it
-    can be trusted.
+    `code` describes the part of the template that is not a declaration. `digest` is the SHA-256 hash of the source, by
+    which the template can be trusted.
     """
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
@@ -61,11 +61,11 @@ class UntrustedTemplate(TemplateError):
 
 
 class InvalidAnswer(KareninaError, TypeError):
-    """Raised when a primitive or a class's own `verify` returns an invalid result, which is a mistake in its code."""
+    """Raised when a primitive or a class's own `verify` returns an invalid result because of an error in its code."""
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`; `names` are the names of its `BaseAnswer` subclasses."""
+    """Return the error for a source without a class `Answer`. `names` are the names of its `BaseAnswer` subclasses."""
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

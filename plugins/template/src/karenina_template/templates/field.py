@@ -1,4 +1,4 @@
-"""`VerifiedField`, which declares a template field with its truth and primitive."""
+"""`VerifiedField`, which declares a template field with its ground truth and primitive."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class FieldRule:
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes; for a field that reads the raw response, return whether `response` does.
+        """Return whether `value` passes, or whether `response` passes if the field reads the raw response.
 
         Raises `InvalidAnswer` if the primitive returns anything but True, False or `Undecided`.
         """
@@ -99,13 +99,15 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value`, 0 to 1, given the result of `passes`; None if it is undecided."""
+        """Return the credit for `value`, from 0 to 1, given the result of `passes`,
+        or None if that result is undecided.
+        """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its truth converted to the field's annotation. Raises `TemplateError` if that fails."""
+        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails."""
         if self.reads_trace or self.truth is None:
             return self
         truth = coercer.coerce(name, self.truth, self.primitive)
@@ -124,7 +126,7 @@ def make_rule(
     extraction_hint: object = None,
     options: Mapping[str, object] = NO_OPTIONS,
 ) -> FieldRule:
-    """Return the rule of a field; `UNSET` marks an argument that was not passed.
+    """Return the rule for a field. `UNSET` marks an argument that was not passed.
 
     Raises `TemplateError` if an argument is invalid.
     """
@@ -164,21 +166,21 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     extraction_hint: str | None = None,
     **options: Any,
 ) -> Any:
-    """Declare a field of a `BaseAnswer` that is compared with a truth.
+    """Declare a field of a `BaseAnswer` that is compared with a ground truth.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
-    - `ground_truth`: the truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults to
-      True if the primitive reads the raw response; a judge does not fill such a field.
-    - `verify_with`: the primitive that compares the field with the truth.
+    - `ground_truth`: the ground truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults
+      to True if the primitive reads the raw response; a judge does not fill such a field.
+    - `verify_with`: the primitive that compares the field with the ground truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
-    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as
-      a mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the truth, such as a
-      pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
+    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as a
+      mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth, such
+      as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
       `{"show_constraints": True}`. A default applies only to answers that you create yourself: a field that a judge
       leaves out is None.
 
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or the truth is invalid for the primitive.
-    Whether the truth fits the annotation is checked when the class is built.
+    Raises `TemplateError` if the weight, hint or primitive is invalid, or the ground truth is invalid for the
+    primitive. Whether the ground truth fits the annotation is checked when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -212,7 +214,7 @@ def is_verified(info: FieldInfo) -> bool:
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field declared with `VerifiedField`; None for any other field."""
+    """Return the rule of a field declared with `VerifiedField`, or None for any other field."""
     extra: object = info.json_schema_extra
     stored = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
     if not isinstance(stored, Mapping):
@@ -223,10 +225,10 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """A converter of ground truths to the annotations of their fields. It rejects truths that cannot match.
+    """Converts each ground truth to the type its field is annotated with.
 
-    One object serves all templates of a shape. `adapters` maps fields to type adapters; missing adapters are built on
-    first use.
+    Rejects ground truths that no answer could match. One object serves all templates of a shape. `adapters` maps fields
+    to type adapters. Missing adapters are built on first use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -235,10 +237,12 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` converted to the annotation of field `name`, such as an enum member for its value.
+        """Return `truth` converted to the type of the field `name`;
+        for example, an enum's value becomes an enum member.
 
         Any number is valid for a numeric annotation (an integer field may be compared with 2.5). A date or number is
-        valid for a text field if the primitive reads it from text. Raises `TemplateError` for truths that do not match.
+        valid for a text field if the primitive can read it from text. Raises `TemplateError` for ground truths that no
+        answer could match.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -268,7 +272,9 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        """Return the type adapter for a field, built on first use; None if only the class can validate the field."""
+        """Return the type adapter for a field, built on first use, or None
+        if the field can only be validated by the class.
+        """
         with CLASS_BUILD_LOCK:
             if name not in self._adapters:
                 annotation: Any = info.annotation
@@ -282,14 +288,17 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types in a union except None, or a set of the annotation itself if it is not a union."""
+    """Return the types in a union, except None.
+
+    If the annotation is not a union, return a set that contains only it.
+    """
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive passes the truth in string form. Return False if it raises an exception."""
+    """Return whether the primitive passes the ground truth in string form. Return False if it raises an exception."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Detection of easily confused strings: truths that normalizers make equal, and code points that look alike."""
+"""Detection of easily confused strings: ground truths that normalizers make equal, and code points that look alike."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _IGNORED: Final = re.compile(
 
 @dataclass(slots=True)
 class EqualTruths:
-    """A search for different truths that normalizers make equal, in the questions of a file.
+    """Searches a file's questions for different ground truths that normalizers make equal.
 
-    `found` contains tuples of question, field, problem and fix. Truths that differ only in case or spaces, or are
+    `found` contains (question, field, problem, fix) tuples. Ground truths that differ only in case or spaces, or are
     synonyms, are not reported.
     """
 
@@ -58,7 +58,7 @@ class EqualTruths:
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the truths in a question's `rules` with earlier truths of fields with the same name."""
+        """Compare the ground truths in a question's `rules` with earlier ground truths of fields with the same name."""
         for name, rule in rules.items():
             primitive = rule.primitive
             if not isinstance(primitive, ExactMatch | OrderedMatch | SetContainment):
@@ -81,7 +81,7 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store the string, and add a problem to `found` if the normalizers make it equal to a different truth.
+        """Store the string, and add a problem to `found` if the normalizers make it equal to a different ground truth.
 
         Differences that the `harmless` normalizers remove are ignored. The message names the normalizers `removing`.
         """
@@ -110,7 +110,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the strings in a value or in its items, except long strings and any beyond a maximum number."""
+    """Yield the strings in a value or in its items. Long strings are left out, and the number of strings is limited."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -119,13 +119,13 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _skeleton(text: str) -> str:
-    """Return a form of `text` that is equal for strings that look alike."""
+    """Return a form of `text` that is the same for all strings that look alike."""
     text = _IGNORED.sub("", unicodedata.normalize("NFKC", fold(text)))
     return " ".join(text.translate(_TABLE).casefold().split())
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Return the code points that differ between two strings, for a message; only the first differences are listed."""
+    """Describe for a message which code points differ between two strings. Only the first differences are listed."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":
@@ -135,6 +135,6 @@ def _describe_differences(text: str, other: str) -> str:
 
 
 def _name_code_points(characters: Iterable[str]) -> str:
-    """Return the code points and Unicode names of characters for a message, or "nothing" if there are none."""
+    """Return the code points and Unicode names of characters for a message, or "nothing" if there are no characters."""
     shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

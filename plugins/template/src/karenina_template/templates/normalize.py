@@ -74,7 +74,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Return the text after one pass that removes punctuation, which may make more punctuation removable."""
+    """Return the text after one pass that removes punctuation. Afterwards, more punctuation may be removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -93,7 +93,7 @@ def _is_removable(character: str) -> bool:
 
 
 def _find_primes(text: str) -> Iterator[int]:
-    """Yield the positions of quotes that are primes: they follow a number and close no quotation."""
+    """Yield the positions of quotes that are primes, that is, that follow a number and do not close a quotation."""
     opened = dict.fromkeys("\"'", 0)
     last = -2
     for match in _QUOTE.finditer(text):
@@ -114,7 +114,7 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation. A kept quote is a prime, so it is part of a number."""
+    """Return the kind of a character next to punctuation. A quote that is kept is a prime, and so part of a number."""
     if not character:
         return ""
     first = unicodedata.category(character)[0]
@@ -124,7 +124,7 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return the punctuation and space to keep between two characters, which are "" at the ends of a text."""
+    """Return the punctuation and space to keep between two characters. They are "" at the start and end of a text."""
     left, right = _kind(before), _kind(after)
     tokens = _SPACE.split(gap)
     if len(tokens) == 1 and left and right:
@@ -163,7 +163,7 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return the marks to keep between two characters that no space separates."""
+    """Return the marks to keep between two characters not separated by a space."""
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -182,7 +182,7 @@ def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
 
 
 def _only(text: str, characters: frozenset[str] | str) -> str:
-    """Return the characters of the text that are among `characters`, in order."""
+    """Return those characters of the text that are in `characters`, in order."""
     return "".join(character for character in text if character in characters)
 
 
@@ -192,7 +192,7 @@ def _encloses(mark: str) -> bool:
 
 
 def _make_compatible(text: str) -> str:
-    """Return the text in NFKC, except for characters whose compatible form would change a number."""
+    """Return the text in NFKC form, except for characters whose compatible form would change a number."""
     if text.isascii():
         return text
     parts: list[str] = []
@@ -205,7 +205,7 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of the character at `place` would be read as part of the number next to it."""
+    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number."""
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
         return False
@@ -216,7 +216,7 @@ def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """Return the text with single spaces, and none at its ends."""
+    """Return the text with each run of whitespace replaced by one space, and without whitespace at the ends."""
     return " ".join(text.split())
 
 
@@ -255,7 +255,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @cached_property
     def _folded(self) -> dict[str, str]:
-        """The mapping with folded aliases and canonical forms."""
+        """The mapping with aliases and canonical forms folded."""
         return {fold(alias): fold(canonical) for alias, canonical in self.mapping.items()}
 
     def __call__(self, text: str) -> str:
@@ -267,7 +267,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
 
 def _check_name(name: str) -> str:
-    """Return `name`. Raises `ValueError`, with the nearest name, if no normalizer has it."""
+    """Return `name`. Raises `ValueError`, suggesting the nearest name, if there is no normalizer with this name."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -296,7 +296,8 @@ Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
     """Register a normalizer.
 
-    Raises `ValueError` if another function has the name, or if the name is empty or has surrounding spaces.
+    Raises `ValueError` if another function is registered under the name, or if the name is empty or has surrounding
+    spaces.
     """
     if not name or name != name.strip():
         raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")
@@ -312,7 +313,7 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Return `text`, folded and with all `normalizers` applied in order. Raises `ValueError` for an unknown name.
+    """Return `text`, folded and with all `normalizers` applied in order. Raises `ValueError` for an unknown normalizer.
 
     With "exact", return `text` unchanged.
     """

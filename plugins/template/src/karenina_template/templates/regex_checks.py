@@ -1,4 +1,4 @@
-"""Search of the raw response for a template's patterns (`self.regex`)."""
+"""Searches the raw response for a template's patterns (`self.regex`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEYS = ("pattern", "expected", "match_type")
 class RegexReport:
     """The results of searching for a template's patterns.
 
-    `performed` tells whether there were patterns; `overall_success` is None if there were none. The three mappings are
+    `performed` is true if there were any patterns. `overall_success` is None if there were none. Three mappings are
     keyed by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected,
     match_type, matches, success), and `extraction_results` (all matches).
     """
@@ -39,14 +39,14 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
     `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
     that only has to be found. The match types are:
 
-    - `exact` (default): there is exactly one match, which equals `expected`;
+    - `exact` (default): there is exactly one match, and it equals `expected`;
     - `contains`: `expected` is one of the matches;
     - `count`: the number of matches is `expected`;
-    - `all`: every value of the list `expected` is one of the matches.
+    - `all`: every value in the list `expected` is one of the matches.
 
-    A match is the text of the pattern's group if it has one, a tuple if it has several groups, or else the whole match.
-    With None or an empty mapping, nothing is searched. Raises `TemplateError` for an invalid declaration, and
-    `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
+    A match is the text of the pattern's group if there is one, a tuple if there are several groups, and otherwise the
+    whole match. With None or an empty mapping, nothing is searched. Raises `TemplateError` for an invalid declaration,
+    and `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
     """
     if patterns is None or patterns == {}:
         return RegexReport()
@@ -59,7 +59,7 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Return the details of a pattern's search: the declaration, the matches, and `success`.
+    """Return the details of the search for a pattern: the declaration, the matches, and `success`.
 
     Raises `TemplateError` if the declaration is invalid.
     """
@@ -96,7 +96,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
-    """Return whether the matches are as expected; any type other than "exact", "contains" and "count" means "all"."""
+    """Return whether the matches are as expected. Any type other than "exact", "contains" and "count" means "all"."""
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":
@@ -115,7 +115,9 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the pattern's group, a tuple for several groups, or the whole match if there are none."""
+    """Return the text of the pattern's group, a tuple if there are several groups,
+    or the whole match if there are none.
+    """
     groups = tuple(group or "" for group in match.groups())
     if not groups:
         return match[0]

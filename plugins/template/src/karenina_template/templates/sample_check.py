@@ -1,4 +1,4 @@
-"""A check of a template's code before a run, with sample answers that are generated from the template's schema."""
+"""Checks a template's code before a run, using sample answers generated from the template's schema."""
 
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ _DEEPEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error that the template's code raised for one sample, and the answer, if it could be created."""
+    """An error that the template's code raised for one sample. Includes the answer if it could be created."""
 
     step: str
     error: Exception
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
-        """Return a key that is equal for failures with the same cause: the step, the type of error, and its text."""
+        """Return a key that is equal for failures with the same cause:
+        the step, the error type and the error message.
+        """
         return self.step, type(self.error), str(self.error)
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return what is wrong with `verify()` if it raises the same error for every sample answer, or None otherwise.
+    """Return what is wrong with `verify()` if it raises the same error for every sample answer, and otherwise None.
 
     Raises `TemplateError` if other code in the template fails in this way, so that no answer can be created, or if
-    `verify()` returns a verdict for none of the answers. The samples have the types that the judge fills in. The truth
-    is tried too if `self.correct` has a value for each field. Ignores errors that depend on the values, and errors that
-    the form of the samples may cause.
+    `verify()` returns no verdict for any of the answers. The samples have the types that the judge fills in. The ground
+    truth is also tried if `self.correct` has a value for each field. Errors that depend on the values are ignored, as
+    are errors that may be caused by the form of the samples.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -79,7 +81,7 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Return the answer with these values, and the failure of the template's code. Both are None for invalid values.
+    """Return the answer with these values and the failure of the template's code. Both are None for invalid values.
 
     The failure is None if the code works; the answer is None if it could not be created.
     """
@@ -101,7 +103,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a correct answer, or None if `correct` lacks a value for any field that the judge fills."""
+    """Return the values of a correct answer, or None if `correct` has no value for a field that the judge fills."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -109,7 +111,7 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the error is certainly a mistake in the template, and not caused by the samples."""
+    """Return whether the error is certainly a mistake in the template rather than caused by the samples."""
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
         return answer is not None and answer.correct is None and "correct" in set(_names_used(type(answer)))
@@ -126,14 +128,16 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether the error was raised because a value was None, such as a failed search or a missing truth."""
+    """Return whether the error was raised because a value was None, such as a
+    failed search or a missing ground truth.
+    """
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)
 
 
 def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
-    """Yield the global names and attributes that the class's own methods use."""
+    """Yield the global names and attributes used by the class's own methods."""
     for cls in answer.__mro__:
         if cls is BaseAnswer:
             return
@@ -147,13 +151,16 @@ def _described(error: Exception) -> str:
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield sample values for all fields in a judge's `schema`, keyed by field; they may violate its constraints."""
+    """Yield sample values for all fields in a judge's `schema`, keyed by field.
+
+    The samples may violate the schema's constraints.
+    """
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}
 
 
 def is_open(schema: Json) -> bool:
-    """Return whether `schema` allows arbitrary keys, or values of any type, which the samples do not cover."""
+    """Return whether `schema` allows arbitrary keys or values of any type. The samples do not cover these."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 
@@ -172,13 +179,13 @@ def _is_open(part: Json, root: Json) -> bool:
 
 
 def _items(part: Json) -> list[Json]:
-    """Return a list that contains the schema of an array's items, or an empty list if it has none."""
+    """Return a list containing the schema of an array's items, or an empty list if there is no such schema."""
     items = part.get("items")
     return [items] if isinstance(items, Mapping) else []
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
-    """Return a sample value for a part of a schema; it varies with `turn`.
+    """Return a sample value for a part of a schema. The value varies with `turn`.
 
     Return None if the part is nested too deeply.
     """
@@ -212,6 +219,6 @@ def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
 
 
 def _resolved(part: Json, root: Json) -> Json:
-    """Return the definition that a part refers to (empty if it is missing), or the part itself without a reference."""
+    """Return the definition that a part refers to (empty if missing), or the part itself if it has no reference."""
     name = str(part.get("$ref", "")).rpartition("/")[2]
     return root.get("$defs", {}).get(name, {}) if name else part

@@ -1,4 +1,6 @@
-"""A check of templates without a model: truths must pass, changed truths must fail, and judges must see no truth."""
+"""Checks templates without a model: ground truths must pass, changed ground truths must fail,
+and judges must see neither.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ class Flaw:
     """A result of checking a template: an error, a warning, or something that cannot be checked.
 
     `what` is the problem, and `cure` is how to fix it. `field` is the name of the field (None: the whole template), and
-    `part` is the part of its declaration, if known.
+    `part` is the relevant part of the field's declaration, if known.
     """
 
     level: Level
@@ -77,10 +79,10 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield a template's flaws; `question` is the question's text, which the judge also sees.
+    """Yield a template's flaws. `question` is the question's text, which the judge also sees.
 
-    Calls the primitives and the template's own `verify`, so its code must be trusted. Exceptions that they raise are
-    reported as flaws or ignored.
+    The primitives and the template's own `verify` are called, so the template's code must be trusted. Exceptions that
+    they raise are reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -89,19 +91,21 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield only the errors that `find_truth_flaws` finds; this is faster."""
+    """Yield only the errors among the results of `find_truth_flaws`, which is faster than finding all flaws."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each truth that does not pass, changed truth that passes, and field that cannot be checked."""
+    """Yield a flaw for each ground truth that fails, changed ground truth that passes,
+    and field that cannot be checked.
+    """
     return _find_truth_flaws(bound, {})
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the truths. If `changed` is None, no values are changed and no types are checked."""
+    """Yield the flaws in the ground truths. If `changed` is None, no values are changed and no types are checked."""
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
@@ -114,7 +118,7 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield a rule's flaws; add a value that should pass to `accepted`, and one that should fail to `changed`."""
+    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`."""
     primitive = rule.primitive
     kind = type(primitive).__name__
     yield from _find_common_substrings(name, rule)
@@ -167,7 +171,7 @@ def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield a warning if the truth can be read as two dates and the primitive has no format."""
+    """Yield a warning if the ground truth can be read as two dates and the primitive has no format."""
     if not isinstance(rule.primitive, DateMatch | DateTolerance) or getattr(rule.primitive, "format", None) is not None:
         return
     readings = read_dates(rule.truth)
@@ -177,7 +181,9 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a truth that does not pass: a warning if the primitive ignores truths, else an error."""
+    """Return the flaw for a ground truth that fails: a warning
+    if the primitive ignores ground truths, otherwise an error.
+    """
     kind = type(rule.primitive).__name__
     what = f"the truth {_short_repr(rule.truth)} of {name!r} does not pass its own {kind}"
     try:
@@ -188,7 +194,7 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield a flaw for each truth that a judge cannot return because the field's type does not allow it."""
+    """Yield a flaw for each ground truth that a judge cannot return because the field's type does not allow it."""
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})
@@ -204,7 +210,9 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the truth, accepts a changed one, or cannot be checked."""
+    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one,
+    or cannot be checked.
+    """
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
     if truth.keys() < fields:
@@ -225,7 +233,10 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify`; None if it is undecided or raises, which is reported elsewhere."""
+    """Return the verdict of a class's own `verify`.
+
+    The result is None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
+    """
     try:
         return Comparison(bound.bind(values)).passed()
     except Exception:
@@ -233,9 +244,9 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field whose description hardly helps a judge to fill it.
+    """Yield a flaw for each field whose description hardly helps a judge to fill the field.
 
-    The description is missing or says nothing, asks for a verdict, or is the same as another field's.
+    The description is missing or says nothing, asks for a verdict, or is the same as another field's description.
     """
     schema = bound.judge_schema()
     seen: dict[str, str] = {}
@@ -258,7 +269,9 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each constraint that is neither shown to a judge nor applied, as it could reveal the truth."""
+    """Yield a flaw for each constraint that is neither shown to a judge nor applied,
+    because it could reveal the ground truth.
+    """
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
             what = f"the field {name!r} has {constraint}, which is not shown to the judge, nor applied to its value"
@@ -273,7 +286,7 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield a flaw for each string that the judge sees and that contains a truth that is not in the question."""
+    """Yield a flaw for each string shown to the judge that contains a ground truth not contained in the question."""
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
@@ -299,10 +312,10 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the strings of a field that a judge sees, each preceded by the name of its place.
+    """Yield the strings in a field that a judge sees, each preceded by the name of its place.
 
-    These are descriptions, field and class names, constraints that the author shows, and any additions to the schema by
-    a class's code.
+    These are descriptions, field and class names, constraints that the author shows, and anything added to the schema
+    by a class's code.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -328,7 +341,7 @@ def _shown_texts(
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a part of a schema, and the parts inside it that describe the same field."""
+    """Yield a part of a schema and the nested parts that describe the same field."""
     if isinstance(part, Mapping):
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
@@ -343,7 +356,7 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the values that a field's schema lists as allowed; empty if it lists none."""
+    """Return the allowed values listed in a field's schema, or an empty list if the schema lists none."""
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
         return []
@@ -355,7 +368,7 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the strings in a truth that are long and rare enough to be recognized in a description."""
+    """Return the strings in a ground truth that are long and rare enough to be recognized in a description."""
     truth = plain(truth)
     match truth:
         case bool() | None:
@@ -393,6 +406,6 @@ def _contains_in_name(name: str, part: str) -> bool:
 
 
 def _short_repr(value: object) -> str:
-    """Return the value in Python's notation for a message, cut to 80 characters."""
+    """Return the value in Python notation for use in a message, cut to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,8 +1,8 @@
-"""Convert promptfoo assertions to template fields and rubric traits.
+"""Converts promptfoo assertions to template fields and rubric traits.
 
 Each assertion about the text becomes a field that checks the response itself, so `contains` never becomes equality. A
-value that the response should equal becomes a field that a judge extracts. An assertion that a model grades becomes a
-trait with the assertion's text. An assertion that a program decides becomes an unscorable trait for the user to write,
+value that the response should equal becomes a field that a judge extracts. An assertion graded by a model becomes a
+trait with the assertion's text. An assertion decided by a program becomes an unscorable trait for the user to write,
 because nothing in a source is executed.
 """
 
@@ -65,7 +65,7 @@ Rendered = Callable[[Mapping[str, Any]], Any]
 
 @dataclass
 class Converted:
-    """The keys of a question made from assertions; `left_out` names the parts that could not be converted."""
+    """The keys of a question made from assertions. `left_out` names the parts that could not be converted."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     strategy: Any = None
@@ -74,7 +74,7 @@ class Converted:
 
     @property
     def question(self) -> dict[str, Any]:
-        """The keys of a question in a YAML benchmark, without empty ones."""
+        """The keys of a question in a YAML benchmark, without empty values."""
         parts = {"answer": self.fields, "strategy": self.strategy, "rubric": self.traits}
         return {key: value for key, value in parts.items() if value}
 
@@ -90,10 +90,10 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `variables` contains the variables of the test, which fill in templates. `threshold` is the share of the assertions
-    that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an
-    assertion. `read` returns the content of a file that a value names, or None if the file is not read. `transform` is
-    the program that transforms responses before they are compared, if there is one.
+    `variables` contains the test's variables, which are filled in to templates. `threshold` is the share of the
+    assertions that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled
+    in for an assertion. `read` returns the contents of a file named by a value, or None if the file is not read.
+    `transform` is the program that transforms responses before they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -111,9 +111,9 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer among assertions, or None if there is none.
+    """Return the first correct answer among assertions, or None if there is none.
 
-    The answer is a string, a number or a list of these.
+    The answer is a string, a number, or a list of these.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -127,7 +127,9 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return a right answer with templates filled in, or None if that fails or it is not a string or number."""
+    """Return a correct answer with templates filled in, or None if this fails
+    or the answer is not a string or number.
+    """
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -140,7 +142,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    Return an empty string if it reads the whole response, and None for a transform that does anything else.
+    Return an empty string if the transform reads the whole response, and None if it does anything else.
     """
     if not transform:
         return ""
@@ -159,7 +161,7 @@ def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
 
 @dataclass
 class _Converter:
-    """A converter of the assertions of one test, which collects the result in `done`."""
+    """Converts the assertions in one test and collects the result in `done`."""
 
     variables: Mapping[str, Any]
     rendered: Rendered
@@ -172,7 +174,7 @@ class _Converter:
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions, and return their part of the strategy, or None if none of them became a field."""
+        """Add assertions and return their part of the strategy, or None if none of them became a field."""
         if not isinstance(assertions, list):
             if assertions is not None:
                 self.done.left_out.append("assert that is not a list")
@@ -202,12 +204,12 @@ class _Converter:
         return parts[0] if len(parts) == 1 else {"at_least": {"n": count, "of": parts}}
 
     def _is_graded(self, name: str) -> bool:
-        """Return whether a field has a fractional score, because it compares by similarity."""
+        """Return whether a field has a fractional score because it compares by similarity."""
         rule = self.done.fields[name].get("verify_with")
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add one assertion, and return its part of the strategy, or None if it did not become a field."""
+        """Add one assertion and return its part of the strategy, or None if it did not become a field."""
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -259,7 +261,7 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless it is about the model call."""
+        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call."""
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
@@ -277,7 +279,9 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in, or `_UNKNOWN` if only promptfoo can do that."""
+        """Return the value of an assertion with templates filled in,
+        or `_UNKNOWN` if only promptfoo can fill them in.
+        """
         rendered = self.rendered(assertion)
         if rendered is not None:
             return rendered
@@ -299,7 +303,7 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
-        """Return the text from which an assertion's name is made: its `metric`, or else `other`."""
+        """Return the text used to make an assertion's name: its `metric`, or otherwise `other`."""
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other
@@ -307,7 +311,7 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion that a model grades; for a list in `g-eval`, one trait for each item."""
+        """Add the trait for an assertion graded by a model. For a list in `g-eval`, add one trait for each item."""
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
             shown = _FIXED.get(base) or (_GRADED[base].format(show(text).strip()) if show(text).strip() else "")
@@ -324,7 +328,7 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait for an assertion that a program decides, for the user to write."""
+        """Add an unscorable trait, for the user to write, for an assertion decided by a program."""
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")
         stub: dict[str, Any] = {
@@ -365,12 +369,12 @@ def _only_measures(assertion: Mapping[str, Any]) -> bool:
 
 
 def _is_program(value: Any) -> bool:
-    """Return whether a value names a file with a program."""
+    """Return whether a value names a file that contains a program."""
     return isinstance(value, str) and value.startswith(_FILE) and _PROGRAM.search(value) is not None
 
 
 def _as_name(text: str, default: str) -> str:
-    """Return a valid field name made from the words of a text, or of `default` if it has no ASCII words."""
+    """Return a valid field name made from the words in a text, or from `default` if the text has no ASCII words."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text[:1000])
     words = re.findall(r"[a-z0-9]+", spaced.casefold()) or re.findall(r"[a-z0-9]+", default)
     name = ""
@@ -391,7 +395,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
-    """Return the name, with a number appended if it is taken."""
+    """Return the name, with a number appended if the name is taken."""
     number = 2
     unique = name
     while unique in taken:

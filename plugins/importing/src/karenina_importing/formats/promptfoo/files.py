@@ -1,4 +1,4 @@
-"""The files named in a promptfoo configuration: read as data, and only from the configuration's folder."""
+"""The files named in a promptfoo configuration. They are read as data, and only from the configuration's folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXTS: Final = (".txt", ".md", ".j2", ".html", ".xml", ".csv", ".tsv", "")
 
 
 class NotRead(ValueError):
-    """Raised when a file is not read; the message says why, and what to do."""
+    """Raised when a file is not read. The message says why, and what to do."""
 
 
 class Folder:
@@ -35,9 +35,9 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files that a name such as `file://tests/*.yaml` matches, sorted.
+        """Return the files matching a name such as `file://tests/*.yaml`, sorted.
 
-        Raises `NotRead` if there is no such file, or if one is outside of the folder.
+        Raises `NotRead` if there is no such file, or if any of the files is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -60,7 +60,7 @@ class Folder:
         return paths
 
     def text(self, path: Path) -> str:
-        """Return the text of a file. Raises `NotRead` if it cannot be read."""
+        """Return the text of a file. Raises `NotRead` if the file cannot be read."""
         if path not in self._texts:
             try:
                 with open_only_below(self.path):
@@ -70,7 +70,7 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value of a YAML or JSON file; only YAML has line numbers.
+        """Return the value in a YAML or JSON file. Only YAML has line numbers.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -80,9 +80,10 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the content of the file that `name` matches: the value of YAML or JSON, or else the text.
+        """Return the contents of the file matching `name`: the value of YAML or JSON, or otherwise the text.
 
-        If several files match, return a list. Raises `NotRead` if there is no such file, or if one cannot be read.
+        If several files match, return a list. Raises `NotRead` if there is no such file, or if any of them cannot be
+        read.
         """
         contents = []
         for path in self.find(name):
@@ -99,7 +100,7 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the location and the values of each row in a table or JSON lines; empty rows are skipped.
+        """Yield the location and the values of each row in a table or JSON lines. Empty rows are skipped.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -114,7 +115,7 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value of a YAML or JSON file; only YAML has line numbers.
+    """Return the value in a YAML or JSON file. Only YAML has line numbers.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -124,5 +125,5 @@ def read_document(path: Path) -> Document:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table or JSON lines, by its suffix."""
+    """Return whether a file is a table or JSON lines, judging by its suffix."""
     return path.suffix.lower() in (*TABLES, *LINES)

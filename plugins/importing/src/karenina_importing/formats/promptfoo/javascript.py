@@ -1,9 +1,10 @@
-"""Translate simple JavaScript in promptfoo assertions to rules about the response; nothing is executed.
+"""Translates simple JavaScript in promptfoo assertions to rules about the response. Nothing is executed.
 
-Supported are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with `test` or
-a compared `match`, a `length` that is compared with 0, `some` and `every` on an array of strings, combinations of these
-with `!`, `&&`, `||` and parentheses, and constants for `output` in lower or upper case or trimmed. Anything else is
-left to the user. So are other lengths, because JavaScript counts an emoji as two characters.
+The following are supported: `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions
+with `test` or a compared `match`, a `length` that is compared with 0, `some` and `every` on an array of strings,
+combinations of these with `!`, `&&`, `||` and parentheses, and constants for `output` in lower or upper case or
+trimmed. Anything else is left to the user. This includes other lengths, because JavaScript counts an emoji as two
+characters.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _PARSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The condition that a pattern is found in the response; `text` is set if the pattern is a literal string."""
+    """The condition that a pattern is found in the response. `text` is set if the pattern is a literal string."""
 
     pattern: str
     any_case: bool = False
@@ -73,14 +74,14 @@ class _Not:
 
 @dataclass(frozen=True, slots=True)
 class _All:
-    """The condition that all conditions hold."""
+    """The condition that all of several conditions hold."""
 
     several: tuple[_Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Any:
-    """The condition that at least one condition holds."""
+    """The condition that at least one of several conditions holds."""
 
     several: tuple[_Condition, ...]
 
@@ -90,13 +91,13 @@ _Condition = _Found | _Not | _All | _Any
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The response, or a constant with the response in another case or trimmed."""
+    """The response, or a constant containing the response in another case or trimmed."""
 
     case: str = ""
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if it never can."""
+        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if the output never can."""
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
             raise NotTranslated(text)
@@ -106,7 +107,7 @@ class _Output:
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the field for a JavaScript assertion, or None for unsupported code.
 
-    If the assertion is negated, the field's truth is False.
+    If the assertion is negated, the field's ground truth is False.
     """
     if len(code) > _LONGEST:
         return None
@@ -124,7 +125,9 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _rule(condition: _Condition) -> dict[str, Any]:
-    """Return the rule that checks a condition in the response: `TraceContains` if possible, else `TraceRegex`."""
+    """Return the rule that checks a condition in the response: `TraceContains` if possible,
+    and otherwise `TraceRegex`.
+    """
     if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
         return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
     several = condition.several if isinstance(condition, _Any) else (condition,)
@@ -158,7 +161,7 @@ def _strip(text: str) -> str:
 
 @dataclass
 class _Reader:
-    """A recursive-descent parser of JavaScript conditions."""
+    """A recursive-descent parser for JavaScript conditions."""
 
     code: str
     variables: Mapping[str, Any]
@@ -168,7 +171,7 @@ class _Reader:
     texts: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> _Condition:
-        """Return the condition that the whole code expresses. Raises `NotTranslated` for unsupported code."""
+        """Return the condition expressed by the whole code. Raises `NotTranslated` for unsupported code."""
         self._skip()
         while named := self._take(_CONSTANT):
             self.outputs[named[1]] = self._read_output()
@@ -191,7 +194,10 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position, and skip it and following blanks. Return None if it does not match."""
+        """Match `token` at the current position, skipping it and any following blanks.
+
+        Return None if it does not match.
+        """
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -200,7 +206,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
+        """Match `token` like `_take`. Raises `NotTranslated` if there is no match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -208,7 +214,9 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
+        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if the depth exceeds
+        `_DEEPEST`.
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -216,7 +224,7 @@ class _Reader:
         self.depth -= 1
 
     def _read_any(self) -> _Condition:
-        """Return a condition made of conditions joined by `||`, or a single condition."""
+        """Return a condition made up of conditions joined by `||`, or a single condition."""
         with self._deeper():
             several = [self._read_all()]
             while self._take("||"):
@@ -224,7 +232,7 @@ class _Reader:
         return several[0] if len(several) == 1 else _Any(tuple(several))
 
     def _read_all(self) -> _Condition:
-        """Return a condition made of conditions joined by `&&`, or a single condition."""
+        """Return a condition made up of conditions joined by `&&`, or a single condition."""
         several = [self._read_one()]
         while self._take("&&"):
             several.append(self._read_one())
@@ -233,7 +241,7 @@ class _Reader:
     def _read_one(self, *, compared: bool = True) -> _Condition:
         """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
 
-        The reason is that `!` binds more tightly than a comparison, and would only negate its left side.
+        The reason is that `!` binds more tightly than a comparison and would negate only its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -259,7 +267,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)`, whose value is an array or null, or None for other code."""
+        """Return the condition in `output.match(...)` (an array or null in JavaScript), or None for other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -269,14 +277,17 @@ class _Reader:
         return condition
 
     def _look_up(self, values: Mapping[str, T]) -> T:
-        """Return the value of the constant that is read next. Raises `NotTranslated` if it has none in `values`."""
+        """Return the value of the constant that is read next.
+
+        Raises `NotTranslated` if `values` has no value for it.
+        """
         name = self._need(_NAME)[0]
         if name not in values:
             raise NotTranslated(self.code)
         return values[name]
 
     def _read_output(self) -> _Output:
-        """Return the output that is tested: `output` or a constant, with the methods that change it."""
+        """Return the output being tested: `output` or a constant, with the methods that change it."""
         if self._take("String("):
             output = self._read_output()
             self._need(")")
@@ -302,7 +313,7 @@ class _Reader:
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
         """Return the condition in the method call or comparison that follows an output.
 
-        If `compared` is False, it must be a call: see `_read_one`. Raises `NotTranslated` for anything else.
+        If `compared` is False, the condition must be a call; see `_read_one`. Raises `NotTranslated` for anything else.
         """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""
@@ -379,7 +390,7 @@ class _Reader:
 
 
 def _unescape(escaped: re.Match[str]) -> str:
-    """Return the character of an escape. Raises `NotTranslated` for unknown escapes and surrogates."""
+    """Return the character represented by an escape. Raises `NotTranslated` for unknown escapes and surrogates."""
     if escaped[3] is not None:
         if escaped[3] not in _ESCAPES:
             raise NotTranslated(escaped[0])

@@ -1,10 +1,10 @@
-r"""Translate JavaScript regular expressions to patterns for `regex`, with the flag ASCII.
+r"""Translates JavaScript regular expressions to patterns for `regex` with the ASCII flag.
 
 In JavaScript, `\d`, `\w` and `\b` are ASCII only, `$` is the very end, `.` does not match four kinds of line breaks,
-and `\s` matches Unicode spaces and U+FEFF. Anything with a different meaning in `regex`, or none, is rejected: group
-references, properties, and modifiers in groups. A character outside of the basic multilingual plane is one character in
-Python, but two in JavaScript without the flag u; therefore, repetitions that count arbitrary characters are rejected
-too.
+and `\s` matches Unicode spaces and U+FEFF. Anything that has a different meaning or none in `regex` is rejected: group
+references, properties, and modifiers in groups. A character outside the basic multilingual plane is one character in
+Python, but two in JavaScript without the flag u. Repetitions that count arbitrary characters are therefore also
+rejected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class NotTranslated(ValueError):
 
 
 def translate(source: str, flags: str) -> str:
-    """Return the pattern for a JavaScript regular expression, for use with ASCII, and with IGNORECASE for the flag i.
+    """Return the pattern for a JavaScript regular expression, to be used with ASCII,
+    and with IGNORECASE for the flag i.
 
     Raises `NotTranslated` if there is no pattern with exactly the same meaning.
     """
@@ -64,7 +65,7 @@ def escape(text: str, *, any_case: bool = False) -> str:
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern for a character, with both cases if IGNORECASE with ASCII would not match the other one."""
+    """Return the pattern for a character, with both cases if IGNORECASE with ASCII would not match the other case."""
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
         if any(len(case) > 1 or {case.lower(), case.upper()} != cases for case in cases) or not _is_paired(character):
@@ -74,13 +75,13 @@ def _literal(character: str, *, any_case: bool) -> str:
 
 
 def _is_paired(letter: str) -> bool:
-    """Return whether a letter is Latin or Cyrillic, so that no third letter has the same capital."""
+    """Return whether a letter is Latin or Cyrillic, so that no third letter shares its capital."""
     return "\xc0" <= letter <= "\u024f" or "\u0400" <= letter <= "\u04ff"
 
 
 @dataclass
 class _Pattern:
-    """A translation of a regular expression, part by part."""
+    """Translates a regular expression part by part."""
 
     source: str
     flags: str
@@ -104,7 +105,7 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part of the pattern; a following repetition applies to it if it is `repeatable`."""
+        """Add a part to the pattern. If the part is `repeatable`, a following repetition applies to it."""
         self.start = len(self.parts)
         self.parts.append(part)
         self.wide.append(is_wide and "u" not in self.flags)
@@ -152,7 +153,7 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
-        """Open a group; a named group loses its name. Raises `NotTranslated` for other kinds, and for deep nesting."""
+        """Open a group. A named group loses its name. Raises `NotTranslated` for other kinds and for deep nesting."""
         match = _GROUP.match(self.source, self.at)
         if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
@@ -203,9 +204,9 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Return the character of an escape whose backslash has been read.
+        """Return the character represented by an escape whose backslash has been read.
 
-        Raises `NotTranslated` if the escape is not a character.
+        Raises `NotTranslated` if the escape does not represent a character.
         """
         code = _CODE.match(self.source, self.at)
         if code is not None:
@@ -225,7 +226,10 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Add a character class whose opening bracket has been read. Raises `NotTranslated` if it is open or empty."""
+        """Add a character class whose opening bracket has been read.
+
+        Raises `NotTranslated` if it is not closed or is empty.
+        """
         negated = self.source.startswith("^", self.at)
         self.at += negated
         items: list[tuple[str, str]] = []  # the character, empty for a set, and its pattern
@@ -243,7 +247,7 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
-        """Return the next item of a character class: its character, empty for a set of characters, and its pattern."""
+        """Return the next item in a character class: its character (empty for a set of characters) and its pattern."""
         character = self.source[self.at]
         self.at += 1
         if character == "\\":
@@ -263,9 +267,9 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the content of a character class, and whether it includes characters outside of the basic plane.
+        """Return the contents of a character class, and whether it includes characters outside the basic plane.
 
-        Raises `NotTranslated` for an invalid range and, with the flag i, for letters other than ASCII.
+        Raises `NotTranslated` for an invalid range and, with the flag i, for non-ASCII letters.
         """
         shown: list[str] = []
         at = 0
@@ -282,7 +286,7 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Return whether the hyphen after the item at `at` makes a range."""
+        """Return whether the hyphen after the item at `at` forms a range."""
         if items[at][0] and items[at + 2][0]:
             return True
         if "u" in self.flags:
@@ -298,7 +302,7 @@ def _cased() -> list[int]:
 
 
 def _have_case(first: str, last: str) -> bool:
-    """Return whether a range contains a non-ASCII letter with case; False if `first` is empty."""
+    """Return whether a range contains a non-ASCII letter with case. Return False if `first` is empty."""
     return bool(first) and bisect_left(_cased(), ord(first)) < bisect_right(_cased(), ord(last))
 
 

@@ -1,4 +1,4 @@
-"""The promptfoo keys that are read or that do not affect answers. All others are reported to the user."""
+"""The promptfoo keys that are read or do not affect answers. All other keys are reported to the user."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return the keys that promptfoo does not know, each with the key that was probably meant (`Prompt`: `prompts`)."""
+    """Return the keys unknown to promptfoo, each with the key that was probably meant (`Prompt`: `prompts`)."""
     right = {form: key for key in _MAIN for form in (key.casefold(), key.casefold().removesuffix("s"))}
     return {str(key): right[str(key).casefold()] for key in keys if key not in _MAIN and str(key).casefold() in right}
 
@@ -59,7 +59,7 @@ def turns_of(name: str, value: Any) -> list[Any]:
 
 
 def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
-    """Return the turns of the first variable with a conversation as messages, or None if there is none.
+    """Return the turns of the first variable that contains a conversation as messages, or None if there is none.
 
     Turns that are strings become user messages.
     """
@@ -87,7 +87,7 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the names of the keys that are not read from a test: its unknown keys, and those of its options."""
+    """Return the names of the keys that are not read in a test, both unknown keys and those in its options."""
     if not isinstance(test, Mapping):
         return []
     names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]
@@ -100,21 +100,23 @@ def unread_of_test(test: Any) -> list[str]:
 
 
 def _meant(key: str) -> str:
-    """Return a note on the key probably meant by a key that promptfoo does not read, or "" if none is similar."""
+    """Return a note naming the key that was probably meant by a key that promptfoo does not read,
+    or "" if none is similar.
+    """
     stem = key.casefold().replace("_", "")
     right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)
     return "" if right is None else f" (promptfoo does not read `{key}`: did you mean `{right}`?)"
 
 
 def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:
-    """Return the names of an assertion's keys that are not read; `base` is its type without `not-`."""
+    """Return the names of the keys that are not read in an assertion. `base` is its type without `not-`."""
     known = _ASSERTION_KEYS | {"threshold"} if base in _WITH_THRESHOLD else _ASSERTION_KEYS
     known = _SET_KEYS if base == "assert-set" else known
     return [f"{key} of {assertion['type']}" for key in unread_keys(assertion, known)]
 
 
 def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether the fields of a test only require that the response is, or contains, JSON."""
+    """Return whether the fields of a test require only that the response is JSON or contains JSON."""
     rules = ({"type": "TraceJSON"}, {"type": "TraceJSON", "anywhere": True})
     return bool(fields) and all(
         field.get("verify_with") in rules and "ground_truth" not in field for field in fields.values()

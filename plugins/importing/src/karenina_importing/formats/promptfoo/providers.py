@@ -1,4 +1,4 @@
-"""The providers in a promptfoo configuration, as models for a run."""
+"""The providers in a promptfoo configuration, converted to models for a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Provider:
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user on how to run the models of a configuration's providers here."""
+    """Return notes for the user about how to run the models of a configuration's providers here."""
     models: list[str] = []
     others: list[str] = []
     unknown: list[str] = []
@@ -98,7 +98,7 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(provider: _Provider) -> tuple[str, str | None]:
-    """Return the setting with a provider's own base URL, and the URL.
+    """Return the setting that contains a provider's own base URL, and the URL.
 
     The URL is None if the provider has no URL of its own, and `ADDRESS` if only promptfoo knows it.
     """

@@ -2,7 +2,7 @@
 
 In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider;
 in a configuration, it is one test with one prompt. Assertions become fields and traits. Two keys are added to a row:
-`expected` is the value of the first assertion that compares the output with a string, as promptfoo filled it in;
+`expected` is the value of the first assertion that compares the output with a string, as filled in by promptfoo;
 `failure` says why the provider gave no answer, because the `error` of a result may also be the reason for a failed
 assertion. A prompt that contains messages as JSON is converted to messages.
 """
@@ -42,9 +42,9 @@ _HEAD: Final = 1 << 20
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file is from promptfoo: results, a configuration or tests.
+    """Return whether a file comes from promptfoo: results, a configuration or tests.
 
-    A configuration that is a program fits too, so that reading it can say what to do.
+    A configuration that is a program also fits, so that the error from reading it can say what to do.
     """
     suffix = head.path.suffix.lower()
     if suffix in _PROGRAMS:
@@ -79,7 +79,10 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results, or None if there is none. Its depth, one or two levels, depends on the version."""
+    """Return the list of results, or None if there is none.
+
+    It is nested one or two levels deep, depending on the version.
+    """
     results = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(results, Mapping):
         results = results.get("results")
@@ -87,7 +90,7 @@ def _results(document: Any) -> list[Any] | None:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of results, a configuration or tests.
+    """Yield the rows from results, a configuration or tests.
 
     Raises `BenchmarkFileError` if the file is none of these, is a program, or has no results.
     """
@@ -120,7 +123,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Return the row for a result; a result without a prompt becomes a row with a problem."""
+    """Return the row for a result. A result without a prompt becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with `prompt`")
     prompt = _prompt(result["prompt"])
@@ -150,7 +153,7 @@ def _prompt(prompt: Any) -> Mapping[str, Any]:
 
 
 def _failure(result: Mapping[str, Any]) -> Any:
-    """Return why a result has no answer, or None if it has one."""
+    """Return why a result has no answer, or None if it has an answer."""
     response = result.get("response")
     body = response if isinstance(response, Mapping) else {}
     if body.get("error"):
@@ -168,7 +171,7 @@ def _is_stripped(value: Any) -> bool:
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that returns the value that promptfoo filled in for an assertion, or None if it is unknown."""
+    """Return a function that returns the value filled in by promptfoo for an assertion, or None if it is unknown."""
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 

@@ -1,4 +1,4 @@
-"""Declare fields for promptfoo assertions that compare text: the value that a judge extracts, and the rule for it."""
+"""Declares fields for promptfoo assertions that compare text: the value that a judge extracts, and its rule."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for `equals`: a judge extracts a short value; others are compared with the whole response.
+    """Return the field for `equals`. A judge extracts a short value; other values are compared with the whole response.
 
-    A negated assertion is compared with the whole response, too. Returns None for null, a list, an object and an empty
+    A negated assertion is also compared with the whole response. Returns None for null, a list, an object or an empty
     string.
     """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
@@ -114,7 +114,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the comma-separated values in a string; values may be quoted."""
+    """Return the comma-separated values in a string. Values may be quoted."""
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -122,12 +122,12 @@ def _split(text: str) -> list[str]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the items of a value as strings; objects are left out."""
+    """Return the items of a value as strings, leaving out objects."""
     return [show(item) for item in (value if isinstance(value, list) else [value]) if not isinstance(item, Mapping)]
 
 
 def number(value: Any, default: float) -> float:
-    """Return a value as a finite number, or `default` if it is not one."""
+    """Return a value as a finite number, or `default` if the value is not a finite number."""
     try:
         parsed = default if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Fill in promptfoo templates, as far as they contain plain variables.
+"""Fills in promptfoo templates, as far as they contain plain variables.
 
 promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Other expressions,
 statements (`{% if %}`) and environment variables are rejected, because nothing in a source is executed.
@@ -26,13 +26,13 @@ _LONGEST: Final = 1_000_000
 
 
 class NotFilled(ValueError):
-    """Raised for a template that only promptfoo can fill in; the message says why."""
+    """Raised for a template that only promptfoo can fill in. The message says why."""
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
     """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can fill it in.
 
-    A variable without a value becomes an empty string, as in promptfoo, and its name is added to `missing`.
+    As in promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
     """
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
@@ -50,9 +50,9 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return a text with each `{{ ...
+    """Return a string with each `{{ ... }}` filled in.
 
-    }}` filled in. Raises `NotFilled` if one cannot be, or if the text gets too long.
+    Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
     """
     parts: list[str] = []
     end = size = 0
@@ -79,7 +79,7 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables, with references to other variables filled in, up to three levels deep.
 
-    Raises `NotFilled` if a template cannot be filled in, or if the variables get too long.
+    Raises `NotFilled` if a template cannot be filled in, or if the variables become too long.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):
@@ -97,7 +97,7 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables that the templates in a value contain."""
+    """Return the names of the variables used by the templates in a value."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {match[1] for match in expressions if match is not None}
@@ -106,16 +106,18 @@ def names_in(template: Any) -> set[str]:
 
 
 def show(value: Any) -> str:
-    """Return a value as it appears in a filled-in template: strings unchanged, others as JSON, null as ""."""
+    """Return a value as it appears in a filled-in template: a string unchanged, null as "",
+    and anything else as JSON.
+    """
     if value is None or value is MISSING:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return the value of an expression as a string, after its filters, and add a missing variable to `missing`.
+    """Return the value of an expression, with its filters applied, as a string. Add a missing variable to `missing`.
 
-    Raises `NotFilled` for the environment, an unknown filter, and anything but a variable.
+    Raises `NotFilled` for the environment, an unknown filter, and anything that is not a variable.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
@@ -137,7 +139,7 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
 
 
 def _shorten(text: str) -> str:
-    """Return a text on one line, cut to 60 characters, for messages."""
+    """Return a text on one line, cut to 60 characters, for use in messages."""
     line = " ".join(text[:200].split())
     return f"{line[:57]}..." if len(line) > 60 else line
 
@@ -145,7 +147,7 @@ def _shorten(text: str) -> str:
 def _apply_default(value: Any, argument: str) -> Any:
     """Return the value, or the default if the value is missing or null, as the filter `default('text')` does.
 
-    `argument` is the source of the filter's arguments; the first one, without its quotes, is the default.
+    `argument` is the source of the filter's arguments. The default is the first argument without its quotes.
     """
     return argument.partition(",")[0].strip().strip("'\"") if value is MISSING or value is None else value
 

@@ -47,7 +47,7 @@ RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test and its location, or the problem that prevents reading it."""
+    """A test and its location, or the problem that prevents it from being read."""
 
     place: str
     values: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Test:
 
 
 def read_tests(given: Any, document: Document, path: tuple[str | int, ...], folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a configuration's value: a list of tests and file names, or a single test or name."""
+    """Yield the tests in a configuration's value: a list of tests and file names, or a single test or file name."""
     for position, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
         line = document.line((*path, position) if isinstance(given, list) else path)
         place = f"line {line}" if line is not None else f"test {position + 1}"
@@ -70,7 +70,7 @@ def read_tests(given: Any, document: Document, path: tuple[str | int, ...], fold
 
 
 def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
-    """Yield the tests in the files that a name matches; files that cannot be read yield a test with a problem."""
+    """Yield the tests in the files matching a name. A file that cannot be read yields a test with a problem."""
     if _PROGRAM.search(name):
         yield Test(place, {}, f"a program generates the tests ({name!r:.80}): {RUN_IT}")
         return
@@ -123,7 +123,7 @@ def _is_test(values: Mapping[str, Any]) -> bool:
 
 
 def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the test in a table row; columns are variables, unless their names start with `__`."""
+    """Return the test in a table row. Columns are variables, unless their names start with `__`."""
     test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
     numbered: dict[str, dict[str, Any]] = {}
     for key, cell in cells.items():
@@ -154,7 +154,10 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`; any other text is `equals`."""
+    """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`.
+
+    Any other text means `equals`.
+    """
     text = text.strip()
     if text.startswith(FILE):
         if _PROGRAM.search(text):
@@ -173,12 +176,12 @@ def parse_assertion(text: str) -> dict[str, Any]:
 
 
 def _is_number(text: str | None) -> bool:
-    """Return whether a string is a decimal number without a sign; False for None."""
+    """Return whether a string is a decimal number without a sign. Return False for None."""
     return text is not None and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text) is not None
 
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the items of variables that are lists; with `whole`, lists are not expanded.
+    """Yield all combinations of the items in variables that are lists. With `whole`, lists are not expanded.
 
     Raises `NotRead` if there are too many combinations.
     """

@@ -1,4 +1,4 @@
-"""The primitives, which compare fields with their truths, and the registry of primitives."""
+"""The primitives, which compare fields with their ground truths, and the registry of primitives."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _known: Final[dict[str, type[Primitive]]] = {}
 
 
 class DuplicatePrimitive(ValueError):
-    """Raised when two primitives have the same `name`; `modules` are the modules that define them."""
+    """Raised when two primitives have the same `name`. `modules` lists the modules that define them."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class DuplicatePrimitive(ValueError):
 
 
 class UnknownPrimitive(ValueError):
-    """Raised when no primitive is called `name`; `nearest` is the most similar name, or None."""
+    """Raised when no primitive is called `name`. `nearest` is the most similar name, or None."""
 
     def __init__(self, name: str) -> None:
         near = get_close_matches(name, _known, n=1, cutoff=0.5)
@@ -103,10 +103,10 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a primitive class under its full name (`Primitive.full_name`). Return it, for use as a decorator.
+    """Register a primitive class under its full name (`Primitive.full_name`).
 
-    Registering a class again has no effect. Raises `DuplicatePrimitive` if another class has the name, and `TypeError`
-    for anything but a subclass of `Primitive`.
+    Returns the class, for use as a decorator. Registering the same class again has no effect. Raises
+    `DuplicatePrimitive` if another class has the same name, and `TypeError` for anything but a subclass of `Primitive`.
     """
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
@@ -126,9 +126,9 @@ def known_primitives() -> Mapping[str, type[Primitive]]:
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Return the primitive that `Primitive.to_json` converted to `data`.
+    """Return the primitive from the `data` that `Primitive.to_json` returned.
 
-    Raises `ValueError` if `data` is not an object with a string as "type", or has invalid parameters, and
+    Raises `ValueError` if `data` is not an object with a string "type" or has invalid parameters, and
     `UnknownPrimitive` for an unknown type.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):

@@ -1,4 +1,4 @@
-"""`Primitive`, the base class of all comparisons of a field with its truth."""
+"""`Primitive`, the base class of all comparisons of a field with its ground truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Undecided:
     """The result of a primitive that cannot decide, with the reason `why`, such as "01/02/2024 can be two dates".
 
     It is neither true nor false: `bool()` raises `TypeError` for it, so that it never counts as wrong by accident.
-    `why` is converted to text, and cut to 2,000 characters.
+    `why` is converted to a string and cut to 2,000 characters.
     """
 
     why: str
@@ -37,14 +37,14 @@ class Undecided:
 
 
 class Primitive(BaseModel):
-    """A comparison, which is immutable and never calls a model. Its parameters are pydantic fields.
+    """An immutable comparison that never calls a model. Its parameters are pydantic fields.
 
-    A primitive compares the value that the judge extracted with the truth (`check`, and `score` for partial credit).
-    If `reads_trace` is set, it checks the raw response instead (`check_trace`), and needs no judge.
+    A primitive compares the value that the judge extracted with the ground truth (`check`, and `score` for partial
+    credit). If `reads_trace` is set, it checks the raw response instead (`check_trace`) and needs no judge.
 
-    `check` and `score` never raise because of an extracted value: a value of the wrong type fails. A truth of the wrong
-    type is the author's mistake, for which `check_expected` raises `ValueError` when the template is built. Enum
-    members are compared by their values.
+    `check` and `score` never raise an exception because of an extracted value: a value of the wrong type fails. A
+    ground truth of the wrong type is the author's mistake, and `check_expected` raises `ValueError` for it when the
+    template is built. Enum members are compared by their values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,17 +54,17 @@ class Primitive(BaseModel):
     """Whether a comparison may take longer than a few milliseconds, so that it must run in a thread."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether `extracted` passes for the truth `expected`. None (nothing was extracted) never passes.
+        """Return whether `extracted` passes for the ground truth `expected`. None (nothing was extracted) never passes.
 
-        Return `Undecided` if `extracted` alone does not decide this, such as a date that can be read as two dates. An
+        Return `Undecided` if `extracted` alone does not settle this, such as a date that can be read as two dates. An
         item that has no verdict for this reason is not judged, and counts as wrong in the lower pass rate.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted`, 0 to 1; by default, 1 if it passes and 0 if not.
+        """Return the credit for `extracted`, from 0 to 1; by default, 1 if it passes and 0 if not.
 
-        Not called if `check` is undecided about the value.
+        Not called if `check` returns `Undecided` for the value.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
@@ -73,38 +73,43 @@ class Primitive(BaseModel):
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if `expected` is not a valid truth. By default, accept any truth."""
+        """Raise `ValueError` if `expected` is not a valid ground truth. By default, accept any ground truth."""
 
     def accept(self, expected: object) -> object:
-        """Return a value that a judge may extract and that passes for the truth `expected`; by default, the truth.
+        """Return a value that a judge may extract and that passes for `expected`;
+        by default, this is `expected` itself.
 
-        Override this if the truth itself does not pass, such as an excluded bound. `karenina check` calls it.
+        Override this if the ground truth itself does not pass, such as an excluded bound. Used by `karenina check`.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the same kind as the truth `expected`, outside every tolerance; it must not pass.
+        """Return a wrong value of the same kind as the ground truth `expected`.
 
-        `karenina check` reports templates that accept this value. None, the default, means that there is no such value,
-        and the field is listed as one that cannot be checked. Must not raise for a valid truth.
+        It must be outside every tolerance and not pass. `karenina check` reports templates that accept this value.
+        None, the default, means that there is no such value, and the field is listed as one that cannot be checked.
+        Must not raise an exception for a valid ground truth.
         """
         return None
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError`, saying how to fix it, if the primitive cannot work in a run with this configuration.
+        """Raise `RuntimeError`, explaining how to fix the problem,
+        if the primitive cannot work with this configuration.
 
         Called once for each different primitive in a run, before any call to a model. Does nothing by default.
         """
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files: the class name, preceded by the package for third parties (`my_package.Close`)."""
+        """Return the name used in files: the class name, preceded by the package
+        for third parties (`my_package.Close`).
+        """
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:
-        """Return the primitive as JSON: `{"type": name, ...parameters}`, which `primitive_from_json` reads."""
+        """Return the primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` reads this form."""
         return {"type": self.full_name(), **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
-        """Return, without raising it, the error for an invalid truth; `needed` describes a valid one."""
+        """Return (but do not raise) the error for an invalid ground truth. `needed` describes a valid ground truth."""
         return ValueError(f"{type(self).__name__} needs {needed} as ground truth, not {expected!r:.200}")

@@ -59,7 +59,7 @@ _MONTH_NAMES: Final = {
 
 
 def _plain_letters(text: str) -> str:
-    """Return `text` in lower case and without accents, because month names are often written without them."""
+    """Return `text` in lower case and without accents, because month names are often written that way."""
     text = text.casefold()
     if text.isascii():
         return text
@@ -116,22 +116,22 @@ _LONGEST: Final = 80
 
 
 def is_month(word: str) -> bool:
-    """Return whether a word is a month name, or its abbreviation, in any of the languages."""
+    """Return whether a word is a month name or its abbreviation in any of the languages."""
     return _plain_letters(word) in _MONTHS
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return the first reading of `value` as a complete date, or None if it is not one. See `read_dates`."""
+    """Return the first reading of `value` as a complete date, or None if there is no such reading. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
     """Return the readings of `value` as a complete date: none, one or two.
 
-    `value` may be a date, a datetime, or a string of at most 80 characters. If `format` (in the codes of
-    `datetime.strptime`) is given, only strings in this format are read; otherwise, strings in the formats that this
-    module reads. Numbers are not dates. A string such as "01/02/2024" has two readings, of which the first has the
-    month first.
+    `value` may be a date, a datetime, or a string of at most 80 characters. If `format` is set (in the codes of
+    `datetime.strptime`), only strings in that format are read; otherwise, strings in any format that this module
+    supports. Numbers are not dates. A string such as "01/02/2024" has two readings, the first of which has the month
+    first.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -161,7 +161,7 @@ def find_dates(text: str) -> list[date]:
 
 
 def _read(text: str) -> tuple[Moment, ...]:
-    """Return the readings of the whole of `text` as a date, with or without a time; empty if it is not a date.
+    """Return the readings of the whole `text` as a date, with or without a time, or an empty tuple if it is not a date.
 
     Raises `ValueError` for a date or time that does not exist.
     """
@@ -180,7 +180,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return the readings of a match as complete dates. Raises `ValueError` if there is no such date."""
+    """Return all readings of a match as complete dates. Raises `ValueError` if there is no such date."""
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -203,7 +203,7 @@ def _month(name: str) -> int:
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Return the day with the time in the match; digits beyond microseconds are dropped.
+    """Return the day with the time in the match. Digits beyond microseconds are dropped.
 
     Raises `ValueError` for a time that does not exist.
     """
@@ -223,7 +223,7 @@ def _with_time(day: datetime, time: re.Match[str]) -> datetime:
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """Return the time zone for an offset such as `+02:00`, UTC for a name without an offset, and None for None."""
+    """Return the time zone for an offset such as `+02:00`, UTC for a name without an offset, or None for None."""
     if name is None:
         return None
     parts = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?$", name)

@@ -28,14 +28,14 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
 
 
 class _DatePrimitive(Primitive, defer_build=True):
-    """The base class of primitives whose truth is a date."""
+    """The base class of primitives whose ground truth is a date."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a complete date."""
+        """Raise `ValueError` unless the ground truth is a complete date."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Moment:
-        """Return the truth as a date. Raises `ValueError` if it is not a complete date."""
+        """Return the ground truth as a date. Raises `ValueError` if it is not a complete date."""
         truth = read_date(expected)
         if truth is None:
             raise self._wrong_truth("a complete date (year, month and day, such as 2024-01-15)", expected)
@@ -46,7 +46,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
 def _check_format(format: str | None) -> str | None:
-    """Return `format`. Raises `ValueError` if it does not contain year, month and day."""
+    """Return `format`. Raises `ValueError` if it does not contain the year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -56,22 +56,22 @@ def _check_format(format: str | None) -> str | None:
 
 
 class DateMatch(_DatePrimitive):
-    """Passes if both are the same calendar date as written; times of day and time zones are ignored.
+    """Passes if both are the same calendar date as written. Times of day and time zones are ignored.
 
-    With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only strings in this format pass; use it if day and
-    month could be confused. It must contain year, month and day. The truth may also be in ISO 8601 format.
+    With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only strings in this format pass. Use it if day and
+    month could be confused. It must contain year, month and day. The ground truth may also be in ISO 8601 format.
 
-    Without `format`, a string such as "01/02/2024" is ambiguous. If the truth is one of its two dates, the field is
-    undecided, unless the truth is written with the same numbers in the same order. The truth "01/02/2024" means 2
-    January (the month comes first), and the field is undecided for the value 1 February. "01.02.2024" always means 1
-    February.
+    Without `format`, a string such as "01/02/2024" is ambiguous. If the ground truth is one of its two dates, the field
+    is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
+    "01/02/2024" means 2 January (the month comes first), and the field is undecided for the value 1 February.
+    "01.02.2024" always means 1 February.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     format: Annotated[str | None, AfterValidator(_check_format)] = None
 
     def accept(self, expected: object) -> object:
-        """Return the truth, converted to `format` if necessary."""
+        """Return the ground truth, converted to `format` if necessary."""
         if self.format is None or not isinstance(expected, str) or read_date(expected, self.format) is not None:
             return expected
         return self._truth(expected).at.strftime(self.format)
@@ -93,7 +93,10 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
-        """Return the truth, read in `format` or ISO 8601 format, as a date. Raises `ValueError` if it is in neither."""
+        """Return the ground truth as a date, read in `format` or ISO 8601 format.
+
+        Raises `ValueError` if it is in neither format.
+        """
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
@@ -103,10 +106,11 @@ class DateMatch(_DatePrimitive):
 
 
 class DateTolerance(_DatePrimitive):
-    """Passes if the date is at most `tolerance` (in `unit`) from the truth.
+    """Passes if the date is at most `tolerance` (in `unit`) away from the ground truth.
 
-    A date without a time means midnight. If both have time zones, they are compared as points in time; if neither has
-    one, as written; if only one has a time zone, the field fails. The tolerance must be from 0 to a billion days.
+    A date without a time means midnight. If both have time zones, they are compared as points in time. If neither has
+    one, they are compared as written. If only one has a time zone, the field fails. The tolerance must be from 0 to a
+    billion days.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -128,7 +132,7 @@ class DateTolerance(_DatePrimitive):
         return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is."""
+        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is within it."""
         truth, allowed = self._truth(expected), self._allowed()
         return _decide(
             extracted,
@@ -137,12 +141,12 @@ class DateTolerance(_DatePrimitive):
         )
 
     def _allowed(self) -> timedelta:
-        """Return the tolerance as a time span. Raises `OverflowError` if it is too large."""
+        """Return the tolerance as a `timedelta`. Raises `OverflowError` if the tolerance is too large."""
         return timedelta(**{self.unit: self.tolerance})
 
 
 def _date_text(bound: object) -> str | None:
-    """Return a bound as a string, or None for None. Raises `ValueError` if it is not a complete date."""
+    """Return a bound as a string, or None for None. Raises `ValueError` if the bound is not a complete date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
@@ -155,11 +159,11 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 
 
 class DateRange(Primitive, defer_build=True):
-    """Passes if the date is from `min` to `max`, both included. The truth is ignored.
+    """Passes if the date is from `min` to `max`, both included. The ground truth is ignored.
 
-    A bound is a date, or a string that contains one. A bound without a time includes its whole day. With a bound that
-    has a time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time
-    zone. One bound may be omitted, and `min` must not be after `max`.
+    A bound is a date, or a string that contains one. A bound without a time includes the whole day. If a bound has a
+    time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time zone.
+    One bound may be omitted, and `min` must not be after `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -192,7 +196,7 @@ class DateRange(Primitive, defer_build=True):
         return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is in the range, or `Undecided` if only one of its readings is."""
+        """Return whether the date is in the range, or `Undecided` if only one of its readings is in the range."""
         low, high = read_date(self.min), read_date(self.max)
         return _decide(
             extracted,
@@ -207,8 +211,8 @@ class DateRange(Primitive, defer_build=True):
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
     """Return whether `earlier` is not after `later`.
 
-    Only the dates are compared if `bound` (by default, either of the two) has no time of day. Times with and without a
-    time zone cannot be compared; the result is then False.
+    If `bound` (by default, either of the two) has no time of day, only the dates are compared. A time with a time zone
+    cannot be compared with one without, so the result is then False.
     """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:

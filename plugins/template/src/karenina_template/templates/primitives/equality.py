@@ -25,7 +25,7 @@ class BooleanMatch(Primitive, defer_build=True):
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is True or False."""
+        """Raise `ValueError` unless the ground truth is True or False."""
         if not isinstance(plain(expected), bool):
             raise self._wrong_truth("True or False", expected)
 
@@ -41,15 +41,15 @@ class BooleanMatch(Primitive, defer_build=True):
 
 
 class LiteralMatch(Primitive, defer_build=True):
-    """Passes if the value equals the truth; for fields with few possible values (`Literal["low", "high"]`, an enum).
+    """Passes if the value equals the ground truth.
 
-    Strings are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
-    equals 1; a list equals a tuple of equal items. None never passes and NaN equals nothing, so neither can be the
-    truth.
+    Use it for fields with few possible values (`Literal["low", "high"]`, an enum). Strings are folded, but not
+    normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True equals 1. A list equals a tuple
+    of equal items. None never passes and NaN equals nothing, so neither can be the ground truth.
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if the truth is None or contains NaN, because no value would pass."""
+        """Raise `ValueError` if the ground truth is None or contains NaN, because no value would pass."""
         if plain(expected) is None or key_of(expected) != key_of(expected):
             raise self._wrong_truth("a value other than None and NaN", expected)
 
@@ -67,15 +67,16 @@ class SetContainment(Primitive, defer_build=True):
     """Compares two collections as sets, ignoring order and duplicates.
 
     - `mode`: "exact" (the default) passes if both have the same items, "subset" if the value has only items that are in
-      the truth, "superset" if it has all items of the truth, and "overlap" if at least `min_overlap` items are in both.
+      the ground truth, "superset" if it has all items of the ground truth, and "overlap" if at least `min_overlap`
+      items are in both.
     - `min_overlap`: for mode "overlap"; 1 by default.
     - `normalize`: the normalizers for strings; none by default. Numbers are compared as numbers; a string never equals
       a number, and True does not equal 1.
 
-    An empty value passes for an empty truth in mode "exact", and always in mode "subset": use "exact" or "overlap" if
-    an answer must name something. None and NaN equal nothing, so the truth must not contain them. A truth for which
-    every value would pass (an empty one with "superset"), or none (fewer different items than `min_overlap`), is an
-    error.
+    An empty value passes for an empty ground truth in mode "exact", and always in mode "subset": use "exact" or
+    "overlap" if an answer must name something. None and NaN equal nothing, so the ground truth must not contain them. A
+    ground truth for which every value would pass (an empty one with "superset"), or none (fewer different items than
+    `min_overlap`), is an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -85,17 +86,19 @@ class SetContainment(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _overlap_only(self) -> Self:
-        """Return the primitive. Raises `ValueError` if `min_overlap` is set in a mode other than "overlap"."""
+        """Return the primitive. Raises `ValueError` if `min_overlap` is set in any mode other than "overlap"."""
         if self.min_overlap is not None and self.mode != "overlap":
             raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
         return self
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a list, tuple or set for which some values pass and some fail."""
+        """Raise `ValueError` unless the ground truth is a list, tuple or set for
+        which some values pass and others fail.
+        """
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the truth with an item that does not belong, or only that item if the mode allows additional items."""
+        """Return the ground truth with an extra, wrong item, or only that item if the mode allows extra items."""
         items = items_of(expected) or []
         longer = another(items)
         foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
@@ -104,7 +107,7 @@ class SetContainment(Primitive, defer_build=True):
         return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the sets have the relation that `mode` requires."""
+        """Return whether the sets have the relation required by `mode`."""
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
@@ -120,9 +123,10 @@ class SetContainment(Primitive, defer_build=True):
                 return len(keys & truth) >= (self.min_overlap or 1)
 
     def _truth(self, expected: object) -> frozenset[Hashable]:
-        """Return the keys of the truth's items.
+        """Return the keys of the ground truth's items.
 
-        Raises `ValueError` if the truth is not a collection, contains None or NaN, or has too few items for the mode.
+        Raises `ValueError` if the ground truth is not a collection, contains None or NaN, or has too few items for the
+        mode.
         """
         items = items_of(expected)
         if items is None:
@@ -145,19 +149,19 @@ class OrderedMatch(Primitive, defer_build=True):
     """Passes if both lists have the same strings in the same order, after normalization with `normalize`.
 
     Numbers and dates are compared as strings. Items that have no string form (None, NaN, a list) equal nothing, and
-    cannot be in the truth. Sets have no order: they fail, and cannot be the truth. An empty list passes only for an
-    empty truth.
+    cannot be in the ground truth. Sets have no order: they fail, and cannot be the ground truth. An empty list passes
+    only for an empty ground truth.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a list or tuple of strings, numbers or dates."""
+        """Raise `ValueError` unless the ground truth is a list or tuple of strings, numbers or dates."""
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the truth with an additional item."""
+        """Return the ground truth with an additional item."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -166,13 +170,16 @@ class OrderedMatch(Primitive, defer_build=True):
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
-        """Return the truth's items as strings. Raises `ValueError` if it is not a list of strings, numbers or dates."""
+        """Return the ground truth's items as strings.
+
+        Raises `ValueError` if it is not a list of strings, numbers or dates.
+        """
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):
             raise self._wrong_truth("a list of strings, numbers or dates", expected)
         return truth
 
     def _texts(self, items: list[object]) -> list[str | None]:
-        """Return the items as normalized strings, with None for items without a string form."""
+        """Return the items as normalized strings, with None for items that have no string form."""
         texts = map(text_of, items)
         return [None if text is None else normalize(text, self.normalize) for text in texts]

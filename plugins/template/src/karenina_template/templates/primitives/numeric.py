@@ -1,18 +1,18 @@
 """Primitives for numbers.
 
 Numbers are compared exactly as they are written: integers and Decimals with all their digits, and a float as it is
-printed (the shortest decimal that is converted to it). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and 10**20
-+ 5000 is not within 1 of 10**20. Tolerances are compared with the exact distance, whatever its size.
+printed (the shortest decimal that converts to the float). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and
+10**20 + 5000 is not within 1 of 10**20. Tolerances are compared with the exact distance, whatever its size.
 
 Numbers are ints, floats, Decimals and plain numeric strings ("5", "1e-3"), as read by `values.number_of`. Everything
 else fails: bools, NaN, infinity, None, "1,200", "3.5 %".
 
 Graded primitives give partial credit: `check` decides the verdict, and `score` is the credit in granular scores, which
-may be above 0 even if `check` fails. The limits of full credit and of any credit are not rounded; the credit between
+may be above 0 even if `check` fails. The limits for full credit and for any credit are not rounded; the credit between
 them is a float. Values that are not numbers score 0.
 
 The arithmetic is exact for decimals of any size. A decimal context with a fixed number of digits would round, and one
-without a limit would fill the memory for 1E+1000000 + 1. Here, sums never need that many digits: a term that is much
+without a limit would exhaust memory for 1E+1000000 + 1. Here, sums never need that many digits: a term that is much
 smaller than another cannot change the sign.
 """
 
@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return `one` minus `other`, exact up to 20,000 digits and rounded beyond."""
+    """Return `one` minus `other`, exact up to 20,000 digits and rounded beyond that."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -64,7 +64,7 @@ def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
 
 
 def sign_of_sum(*terms: Decimal) -> int:
-    """Return -1, 0 or 1: the sign of the exact sum of at most three numbers."""
+    """Return the sign (-1, 0 or 1) of the exact sum of at most three numbers."""
     left = _by_size(terms)
     while len(left) > 1:
         first, second, *rest = left
@@ -80,12 +80,12 @@ def _by_size(terms: Iterable[Decimal]) -> list[Decimal]:
 
 
 def _digits(number: Decimal) -> int:
-    """Return the number of digits of a number, at least 1."""
+    """Return the number of digits in a number; at least 1."""
     return max(1, number.adjusted() - _exponent(number) + 1)
 
 
 def _digits_of_sum(one: Decimal, other: Decimal) -> int:
-    """Return an upper bound for the number of digits of the exact sum."""
+    """Return an upper bound for the number of digits in the exact sum."""
     return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
 
 
@@ -97,7 +97,7 @@ def _exponent(number: Decimal) -> int:
 
 
 def _context(digits: int) -> Context:
-    """Return a context with this precision, the largest range of exponents, and no traps."""
+    """Return a decimal context with this precision, the largest range of exponents, and no traps."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -109,14 +109,14 @@ Positive = Annotated[Number, Field(gt=0)]
 
 
 class NumericPrimitive(Primitive, defer_build=True):
-    """The base class of primitives whose truth is a number."""
+    """The base class of primitives whose ground truth is a number."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a finite number or a plain numeric string."""
+        """Raise `ValueError` unless the ground truth is a finite number or a plain numeric string."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
-        """Return the truth as a number. Raises `ValueError` if it is not a finite number."""
+        """Return the ground truth as a number. Raises `ValueError` if it is not a finite number."""
         truth = number_of(expected)
         if truth is None:
             raise self._wrong_truth("a finite number", expected)
@@ -124,9 +124,9 @@ class NumericPrimitive(Primitive, defer_build=True):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is at most `tolerance` from `truth`.
+    """Return whether `number` is at most `tolerance` away from `truth`.
 
-    If `mode` is "relative", `tolerance` is a fraction of the truth.
+    If `mode` is "relative", `tolerance` is a fraction of the ground truth.
     """
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
@@ -134,7 +134,7 @@ def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> boo
 def unit(mode: Mode, reference: Decimal) -> Decimal:
     """Return the unit of a tolerance: 1, or the absolute value of `reference` if `mode` is "relative".
 
-    The unit of a `reference` of 0 is then 0, which allows no deviation.
+    In the latter case, the unit for a `reference` of 0 is 0, which allows no deviation.
     """
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
@@ -156,10 +156,11 @@ class NumericExact(NumericPrimitive):
 
 
 class NumericTolerance(NumericPrimitive):
-    """Passes if the number is at most `tolerance` from the truth.
+    """Passes if the number is at most `tolerance` away from the ground truth.
 
-    `mode` "relative" (the default) measures the distance as a fraction of the truth's size: 0.05 allows 5 %, and for a
-    truth of 0 only 0 passes. "absolute" measures it in the field's own unit. The tolerance must be at least 0.
+    With `mode` "relative" (the default), the distance is measured as a fraction of the ground truth's size: 0.05 allows
+    5 %, and for a ground truth of 0 only 0 passes. With "absolute", it is measured in the field's own unit. The
+    tolerance must be at least 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -180,7 +181,8 @@ class NumericTolerance(NumericPrimitive):
 class NumericRange(Primitive, defer_build=True):
     """Passes if the number is from `min` to `max`, both included unless `exclusive_min` or `exclusive_max` is set.
 
-    The truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between them.
+    The ground truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between
+    them.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -191,7 +193,7 @@ class NumericRange(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Return the range. Raises `ValueError` if there is no bound, or no number between the bounds."""
+        """Return the range. Raises `ValueError` if there is no bound, or no number lies between the bounds."""
         if self.min is None and self.max is None:
             raise ValueError("NumericRange needs min, max or both")
         if self.min is not None and self.max is not None:
@@ -214,17 +216,17 @@ class NumericRange(Primitive, defer_build=True):
 
 
 class NumericMinimum(NumericPrimitive):
-    """Passes if the number is at least the truth, or above it if `exclusive` is set."""
+    """Passes if the number is at least the ground truth, or above it if `exclusive` is set."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number above it if `exclusive` is set."""
+        """Return the ground truth, or a number above it if `exclusive` is set."""
         return above_by(expected, Decimal(0)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
-        """Return a number below the truth."""
+        """Return a number below the ground truth."""
         return above_by(expected, Decimal(-1))
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -234,17 +236,17 @@ class NumericMinimum(NumericPrimitive):
 
 
 class NumericMaximum(NumericPrimitive):
-    """Passes if the number is at most the truth, or below it if `exclusive` is set."""
+    """Passes if the number is at most the ground truth, or below it if `exclusive` is set."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number below it if `exclusive` is set."""
+        """Return the ground truth, or a number below it if `exclusive` is set."""
         return above_by(expected, Decimal(-1)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
-        """Return a number above the truth."""
+        """Return a number above the ground truth."""
         return above_by(expected, Decimal(0))
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -270,7 +272,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit at the distance `excess` beyond full credit; it falls from 1 to 0 at `width`."""
+    """Return the credit for a number that is `excess` beyond full credit. Credit falls from 1 to 0 at `width`."""
     if excess <= 0:
         return 1.0
     if excess >= width:
@@ -280,14 +282,15 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Gives credit by distance from the truth: full up to `full_credit`, then decreasing, and none from `cutoff` on.
+    """Gives credit by distance from the ground truth: full up to `full_credit`, then decreasing,
+    and none from `cutoff` on.
 
-    `mode` "relative" (the default) measures the distance as a fraction of the truth's size, so that for a truth of 0
-    only 0 earns credit; "absolute" measures it in the field's own unit. Credit decreases as 1 - r ("linear") or
-    1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
+    With `mode` "relative" (the default), the distance is measured as a fraction of the ground truth's size, so that for
+    a ground truth of 0 only 0 earns credit. With "absolute", it is measured in the field's own unit. Credit decreases
+    as 1 - r ("linear") or 1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
 
-    `check` passes within `full_credit` if that is given. Otherwise credit decreases from the truth itself, and `check`
-    passes within `cutoff` (inclusive). `cutoff` must be above 0 and above `full_credit`.
+    If `full_credit` is set, `check` passes within it. Otherwise credit decreases from the ground truth itself, and
+    `check` passes within `cutoff` (inclusive). `cutoff` must be above 0 and above `full_credit`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -326,11 +329,12 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive, defer_build=True):
-    """Gives full credit from `min` to `max`; outside, credit falls to 0 at the distance `margin`. The truth is ignored.
+    """Gives full credit from `min` to `max`; outside, credit falls to 0 at a distance of `margin`.
 
-    With `mode` "absolute" (the default), the margin is in the field's own unit; with "relative", it is a fraction of
-    the range's width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is
-    set; these do not affect the credit. `min` must be below `max`, and `margin` above 0.
+    The ground truth is ignored. With `mode` "absolute" (the default), the margin is in the field's own unit; with
+    "relative", it is a fraction of the range's width. `check` passes inside the range, both ends included unless
+    `exclusive_min` or `exclusive_max` is set; these do not affect the credit. `min` must be below `max`, and `margin`
+    above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -373,17 +377,18 @@ class NumericRangeGraded(Primitive, defer_build=True):
 
 
 def _short_direction(direction: object) -> object:
-    """Return "min" for "minimum" and "max" for "maximum", and any other value unchanged."""
+    """Return "min" for "minimum", "max" for "maximum", and any other value unchanged."""
     return {"minimum": "min", "maximum": "max"}.get(direction, direction) if isinstance(direction, str) else direction
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the right side of the truth; on the wrong side, credit falls to 0 at the distance `margin`.
+    """Gives full credit on the right side of the ground truth;
+    on the wrong side, credit falls to 0 at a distance of `margin`.
 
-    With `direction` "min" (or "minimum"), the truth is the lowest correct value; with "max" (or "maximum"), the
-    highest. With `mode` "relative" (the default), the margin is a fraction of the truth's size, so that a truth of 0
-    has no margin; with "absolute", it is in the field's own unit. `check` passes on the right side, the truth included
-    unless `exclusive` is set, which does not affect the credit. `margin` must be above 0.
+    With `direction` "min" (or "minimum"), the ground truth is the lowest correct value; with "max" (or "maximum"), the
+    highest. With `mode` "relative" (the default), the margin is a fraction of the ground truth's size, so that a ground
+    truth of 0 has no margin; with "absolute", it is in the field's own unit. `check` passes on the right side, the
+    ground truth included unless `exclusive` is set, which does not affect the credit. `margin` must be above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -394,7 +399,7 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the truth, or a number on its right side if `exclusive` is set."""
+        """Return the ground truth, or a number on the right side of it if `exclusive` is set."""
         if not self.exclusive:
             return expected
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))

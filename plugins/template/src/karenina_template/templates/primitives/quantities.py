@@ -43,16 +43,16 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
     thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
-    are ignored. Known units are compared by a table of spellings, others by their words; units are never converted. A
-    value without a unit is assumed to have the truth's unit.
+    are ignored. Known units are compared by means of a table of spellings, others by their words; units are never
+    converted. A value without a unit is assumed to have the ground truth's unit.
 
-    - `unit`: the unit of a truth that is given without one, such as the unit that the question asks for.
-    - `decimal`: the decimal mark of numbers such as 1,234 and 1.234: "." (the default) or ",".
+    - `unit`: the unit of a ground truth that is written without one, such as the unit that the question asks for.
+    - `decimal`: the decimal mark in numbers such as 1,234 and 1.234: "." (the default) or ",".
 
     The field is undecided if the value could be right in spite of one of these differences:
 
     - another unit of the same kind (g for mg);
-    - a unit although the truth has none, except currencies and counted things (*280 students*);
+    - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number;
     - a range or a limit (*more than 5*) instead of a number;
     - the other reading of a decimal mark or of brackets;
@@ -67,7 +67,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     decimal: DecimalMark = Field(default=".", description="The decimal mark of numbers that can be read in two ways.")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a number, with or without a unit."""
+        """Raise `ValueError` unless the ground truth is a number, with or without a unit."""
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -75,7 +75,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases listed in the class's docstring."""
+        """Return whether the number and the unit are the same,
+        or `Undecided` in the cases listed in the class's docstring.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -96,9 +98,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return Undecided(f"{_quoted(text)} has {len(verdicts)} numbers, and the truth may be one of them")
 
     def _truth(self, expected: object) -> Quantity:
-        """Return the truth as a quantity, with the unit in `unit` if it has none.
+        """Return the ground truth as a quantity, with the unit in `unit` if it has none of its own.
 
-        Raises `ValueError` if it is not a number.
+        Raises `ValueError` if the ground truth is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
@@ -107,7 +109,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the truth in number and unit, or the reason as `Undecided`."""
+        """Return whether a value equals the ground truth in number and unit, or `Undecided` with the reason."""
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
         same_unit = _compare_units(value.unit, truth.unit)
@@ -126,7 +128,7 @@ class NumberWithUnit(Primitive, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class _OtherUnit:
-    """The reason why values with two units cannot be compared, whatever their numbers are."""
+    """The reason why values with two different units cannot be compared, whatever their numbers are."""
 
     why: str
 
@@ -134,8 +136,8 @@ class _OtherUnit:
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     """Return whether two units are the same.
 
-    Return `Undecided` if the field is undecided only when the numbers are equal, and `_OtherUnit` if it is undecided
-    whatever the numbers are.
+    The result is `Undecided` if the field is undecided only when the numbers are equal, and `_OtherUnit` if it is
+    undecided whatever the numbers are.
     """
     if not value:
         return True
@@ -163,13 +165,13 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in folded case without its plural s; words of up to three letters keep it."""
+    """Return a word in folded case without its plural s. Words of up to three letters keep the s."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or the reason as `Undecided`. Units are ignored."""
+    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored."""
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
         if value.high and truth.high:
@@ -193,7 +195,7 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
-    """Return whether `number` is within a limit with this comparison sign. An empty sign excludes nothing."""
+    """Return whether `number` is within a limit with this comparison sign. An empty sign means no limit."""
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 

@@ -81,11 +81,12 @@ _LARGEST: Final = 10**4
 class Quantity:
     """A number with its unit, or a range from the number to `high`.
 
-    `numbers` contains the number's readings, the likeliest first. There are two for *1,234* and *1.234* (the decimal
-    mark decides which is first) and for *(5)* (the first is -5, as accountants write it). An empty tuple means digits
-    that cannot be read as a number. `unit` is the unit as it is written, or a currency before the number; empty if
-    there is none. `sign` is <, >, <= or >= if the text is a limit, else empty. `touches` is true if no space separates
-    the unit from the number, as in *5mg*, and `is_code` if the whole text could be a name, such as 1E10.
+    `numbers` contains the number's possible readings, the likeliest first. There are two for *1,234* and *1.234* (the
+    decimal mark decides which comes first) and for *(5)* (the first is -5, as accountants write it). An empty tuple
+    means digits that cannot be read as a number. `unit` is the unit as written, or a currency before the number, or an
+    empty string if there is none. `sign` is <, >, <= or >= if the text is a limit, and otherwise empty. `touches` is
+    true if no space separates the unit from the number, as in *5mg*. `is_code` is true if the whole text could be a
+    name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -98,7 +99,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A number that was found in a text: its readings, its currency and its position."""
+    """A number found in a text: its possible readings, its currency and its position."""
 
     numbers: tuple[Decimal, ...]
     currency: str
@@ -108,7 +109,7 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or None for any other text."""
+    """Return the quantity if `text` consists of exactly one, or otherwise None."""
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
         positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
@@ -140,7 +141,7 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text. Words after a number are its unit only if they are a known unit."""
+    """Return the quantities in a text. Words after a number are used as its unit only if they are a known unit."""
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
     if not _DIGIT.search(text):
@@ -167,7 +168,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
 
 
 def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
-    """Yield the quantities in a text, in order. A quantity without `numbers` means digits that cannot be read."""
+    """Yield the quantities in a text, in order. A quantity with empty `numbers` means digits that cannot be read."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
@@ -187,13 +188,13 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
 
 
 def known_part(unit: str) -> str:
-    """Return the first words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or an empty string."""
+    """Return the leading words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
     return next((name for size in (4, 3, 2, 1) if find_unit(name := " ".join(words[:size])) is not None), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return where the number whose first digit is at `digit` starts, including currency and sign.
+    """Return the start of the number whose first digit is at `digit`, including its currency and sign.
 
     The result is at least `least`.
     """
@@ -202,7 +203,7 @@ def _begin(text: str, digit: int, least: int) -> int:
 
 
 def _sign_before(text: str, start: int) -> str:
-    """Return the comparison sign that the words before `start` mean (> for *more than*), or an empty string."""
+    """Return the comparison sign expressed by the words before `start` (> for *more than*), or an empty string."""
     before = text[max(0, start - 20) : start].rstrip()
     return next((sign for sign, words in _SIGNS.items() if re.search(rf"(?:{words})$", before, re.I)), "")
 
@@ -215,7 +216,9 @@ def _plain(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of a text ("" if there is none), and where the number starts."""
+    """Return the comparison sign at the start of a text ("" if there is none)
+    and the position where the number starts.
+    """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
         at = about.end()
@@ -226,7 +229,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Return the number that starts at `at`, with its currency and scale, or None if there is no unambiguous one."""
+    """Return the number starting at `at`, with its currency and scale, or None if there is no unambiguous number."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -251,7 +254,10 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the readings of a matched number, the likeliest first. A number that is too large or small is None."""
+    """Return the possible readings of a matched number, the likeliest first.
+
+    A number that is too large or small is None.
+    """
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
     if match["whole"] is not None:
@@ -264,7 +270,9 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with separators, as digits with a decimal point; empty if they are not a number."""
+    """Return the readings of digits with separators, written with a decimal point,
+    or an empty list if they are no number.
+    """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -295,12 +303,12 @@ def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
 
 
 def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
-    """Return whether a range is written as 5-10 without a unit, which may be a score or a phone number."""
+    """Return whether a range such as 5-10 is written without a unit, so that it may be a score or a phone number."""
     return between[0] == "-" and second.end == len(text)
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit, that is, consists of a few words.
+    """Return whether `unit` can be a unit, that is, whether it consists of a few words.
 
     `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
     """

@@ -1,4 +1,4 @@
-"""`SemanticMatch`, the primitive that compares strings by meaning, and the registration of the similarity function."""
+"""`SemanticMatch`, the primitive that compares strings by meaning, and the registration of its similarity function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ready: list[SimilarityReady] = []
 
 
 class SimilarityUnavailable(RuntimeError):
-    """Raised when no installed plugin compares strings by meaning."""
+    """Raised when no installed plugin can compare strings by meaning."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,9 +41,9 @@ class SimilarityUnavailable(RuntimeError):
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
     """Register the function that compares strings by meaning.
 
-    `ready` is called before runs in which templates compare by meaning; it must raise `RuntimeError` if `provider`
+    `ready` is called before runs in which templates compare by meaning. It must raise `RuntimeError` if `provider`
     cannot work. Registering the same provider again replaces only `ready`. Raises `ValueError` if another provider is
-    registered; a plugin that replaces it must call `withdraw_similarity` first.
+    registered; a plugin that wants to replace it must call `withdraw_similarity` first.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -60,7 +60,7 @@ def withdraw_similarity() -> None:
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the similarity of two strings according to the embedding `model` (None: the default).
+    """Return the similarity of two strings according to the embedding `model`, or the default model if this is None.
 
     Raises `SimilarityUnavailable` if no plugin provides a similarity function.
     """
@@ -70,7 +70,7 @@ def similarity(one: str, another: str, model: str | None = None) -> float:
 
 
 def check_similarity(model: str | None, config: VerificationConfig) -> None:
-    """Raise `RuntimeError`, saying how to fix it, if a run with this configuration cannot use `model`."""
+    """Raise `RuntimeError`, explaining how to fix the problem, if a run with this configuration cannot use `model`."""
     if not _providers:
         raise SimilarityUnavailable
     for ready in _ready:
@@ -78,15 +78,15 @@ def check_similarity(model: str | None, config: VerificationConfig) -> None:
 
 
 def _name(provider: SimilarityProvider) -> str:
-    """Return the provider's module and name for a message."""
+    """Return the provider's module and name for use in a message."""
     return f"{provider.__module__}.{getattr(provider, '__qualname__', type(provider).__qualname__)}"
 
 
 class SemanticMatch(Primitive, defer_build=True):
-    """Passes if the cosine similarity of the embeddings of both strings is at least `threshold` (above 0, at most 1).
+    """Passes if the cosine similarity of the two strings' embeddings is at least `threshold` (above 0, at most 1).
 
     `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run
-    starts, and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the truth.
+    starts, and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the ground truth.
     Similarity does not detect negations: "toxic" and "not toxic" are similar.
     """
 
@@ -99,7 +99,7 @@ class SemanticMatch(Primitive, defer_build=True):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a nonblank string."""
+        """Raise `ValueError` unless the ground truth is a nonblank string."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
@@ -115,7 +115,7 @@ class SemanticMatch(Primitive, defer_build=True):
         return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
-        """Return the truth as a folded string. Raises `ValueError` if it is not a string or is blank."""
+        """Return the ground truth as a folded string. Raises `ValueError` if it is blank or not a string."""
         truth = text_of(expected)
         if truth is None or not truth.strip():
             raise self._wrong_truth("a string", expected)

@@ -1,10 +1,10 @@
 """Primitives for strings, in fields and in the raw response (`Trace...`).
 
-In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values have no string form
-and fail.
+In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values have no string form,
+so they fail.
 
-A field that reads the raw response is not in the judge's schema. Its truth is True (the default) or False: whether the
-response should pass.
+A field that reads the raw response is not in the judge's schema. Its ground truth is True (the default) or False:
+whether the response should pass.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass if there are any, or else any words; None if the truth is not a string or list.
+    """Return words that do not pass, or any words if all pass. Return None if the ground truth is not a string or list.
 
-    If the truth is a list, return the words in a list.
+    If the ground truth is a list, the words are returned in a list.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -48,17 +48,17 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 class ExactMatch(Primitive, defer_build=True):
     """Passes if both strings are equal after normalization (by default, case and outer whitespace are ignored).
 
-    `normalize` is the list of normalizers. Unless it is "exact", strings that look the same are equal.
+    `normalize` is the list of normalizers. Strings that look the same are equal, unless the normalizer is "exact".
 
-    None never passes. An empty string passes only for an empty truth. A truth that is not empty, but becomes empty by
-    normalization, is an error, because it would equal all other such strings.
+    None never passes. An empty string passes only if the ground truth is empty. A ground truth that is not empty but
+    becomes empty by normalization is an error, because it would equal all other such strings.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is a string that normalization does not make empty."""
+        """Raise `ValueError` unless the ground truth is a string that does not become empty by normalization."""
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -74,7 +74,10 @@ class ExactMatch(Primitive, defer_build=True):
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
-        """Return the normalized truth. Raises `ValueError` if it has no string form or normalization makes it empty."""
+        """Return the normalized ground truth.
+
+        Raises `ValueError` if it has no string form or becomes empty by normalization.
+        """
         truth = text_of(expected)
         if truth is None:
             raise self._wrong_truth("a string", expected)
@@ -101,7 +104,7 @@ class _Contains(Primitive, defer_build=True):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
-        """Return, for each substring, whether it occurs in the value or in any of its items."""
+        """Return, for each substring, whether it occurs in the value or in any of the value's items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
@@ -109,14 +112,14 @@ class _Contains(Primitive, defer_build=True):
 
 
 class ContainsAny(_Contains):
-    """Passes if at least one of `substrings` occurs in the value. The truth is ignored.
+    """Passes if at least one of `substrings` occurs in the value. The ground truth is ignored.
 
     Value and substrings are normalized with `normalize`, by default not at all. In a list, each item is searched
     separately. There must be at least one substring, and none may be empty after normalization.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -127,11 +130,11 @@ class ContainsAny(_Contains):
 class ContainsAll(_Contains):
     """Passes if all `substrings` occur in the value; in a list, they may occur in different items.
 
-    In all other respects it is like `ContainsAny`.
+    In all other respects, this primitive works like `ContainsAny`.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -140,11 +143,11 @@ class ContainsAll(_Contains):
 
 
 class RegexMatch(Primitive, defer_build=True):
-    """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The truth is ignored.
+    """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The ground truth is ignored.
 
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
-    not empty. Both the original and the folded value are searched, so a pattern with plain hyphens, spaces and quotes
-    also matches their variants. A search that takes too long raises `PatternTimeout`.
+    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants from `re`. The pattern must be valid
+    and not empty. Both the original and the folded value are searched, so a pattern with plain hyphens, spaces and
+    quotes also matches their variants. A search that takes too long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -158,7 +161,7 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, which a useful condition rejects."""
+        """Return unrelated words that any useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -176,7 +179,7 @@ class TracePrimitive(Primitive):
     reads_trace: ClassVar[bool] = True
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the truth is True, False or None."""
+        """Raise `ValueError` unless the ground truth is True, False or None."""
         if not isinstance(plain(expected), bool | None):
             raise self._wrong_truth("True or False", expected)
 
@@ -191,8 +194,8 @@ class TraceRegex(TracePrimitive, defer_build=True):
 
     Both the original response and its NFC form are searched.
 
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
-    not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
+    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants from `re`. The pattern must be valid
+    and not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -247,7 +250,7 @@ class TraceLength(TracePrimitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Return the primitive. Raises `ValueError` without a bound, or if `min` is above `max`."""
+        """Return the primitive. Raises `ValueError` if there is no bound, or if `min` is above `max`."""
         if self.min is None and self.max is None:
             raise ValueError("TraceLength needs min, max or both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -261,7 +264,7 @@ class TraceLength(TracePrimitive, defer_build=True):
 
 
 class TraceJSON(TracePrimitive, defer_build=True):
-    """Passes if the whole response is one JSON value or, if `anywhere` is set, contains a JSON object or list.
+    """Passes if the whole response is a single JSON value or, if `anywhere` is set, contains a JSON object or list.
 
     NaN and infinities are not JSON. JSON in a Markdown code block passes only if `anywhere` is set. At most 1,000
     positions in a response are tried.
@@ -271,7 +274,7 @@ class TraceJSON(TracePrimitive, defer_build=True):
     anywhere: bool = False
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the response is JSON or, if `anywhere` is set, contains it."""
+        """Return whether the response is JSON or, if `anywhere` is set, contains JSON."""
         decoder = json.JSONDecoder(parse_constant=_refuse_constant)
         if not self.anywhere:
             return _decodes(decoder, text.strip(), whole=True)
@@ -280,7 +283,7 @@ class TraceJSON(TracePrimitive, defer_build=True):
 
 
 def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: bool = False) -> bool:
-    """Return whether a JSON value starts at `start` and, if `whole`, ends with the text."""
+    """Return whether a JSON value starts at `start` and, if `whole` is set, ends where the text ends."""
     try:
         _, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """Units as people write them, for `NumberWithUnit`: a table of spellings, without conversion factors.
 
-The symbols come from the SI brochure (9th edition), for money from ISO 4217, and otherwise from common use.
+The symbols come from the SI brochure (9th edition); those for money come from ISO 4217, and the rest from common use.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*, or None if unknown.
+    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*,
+    or None if it is unknown.
 
     Case matters only if it distinguishes two units, such as mW and MW.
     """
@@ -128,9 +129,9 @@ def find_unit(text: str) -> str | None:
 
 
 def _one_unit(written: str) -> str | None:
-    """Return the unit for a spelling, with or without a plural s and an exponent, or None if it is unknown.
+    """Return the unit for a spelling, with or without a plural s and an exponent, or None if the spelling is unknown.
 
-    Case is ignored if only one unit then fits.
+    Case is ignored if only one unit then matches.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
@@ -144,5 +145,5 @@ def _one_unit(written: str) -> str | None:
 
 
 def kind_of_unit(unit: str) -> str:
-    """Return the kind of quantity, such as "mass", for a unit in the form that `find_unit` returns."""
+    """Return the kind of quantity, such as "mass", for a unit in the form returned by `find_unit`."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))

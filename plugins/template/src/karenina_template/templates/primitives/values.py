@@ -1,4 +1,4 @@
-"""Conversions of values to the forms that primitives compare: strings, numbers, collections and hashable keys.
+"""Converts values to the forms that primitives compare: strings, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
 tuple, set, dict, model. The functions never raise; most return None for values that they cannot convert.
@@ -63,9 +63,9 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return `value` as a finite number, exactly as it is written, or None if it is not one.
+    """Return `value` as a finite number, exactly as it is written, or None if it is not a number.
 
-    0.1 is one tenth, as a float and as a string: a float means the shortest decimal that is converted to it. Numbers
+    0.1 is one tenth, both as a float and as a string: a float means the shortest decimal that converts to it. Numbers
     with more than 10**15 digits before or after the decimal point are not supported.
 
     A string must, after folding, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50",
@@ -93,14 +93,14 @@ def number_of(value: object) -> Decimal | None:
 
 
 def exact(number: float) -> Decimal:
-    """Return a finite parameter as a Decimal, exactly as it is written."""
+    """Return a finite float parameter as a Decimal, exactly as it is written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def another(value: object) -> object:
-    """Return a different value of the same kind: the other bool, a higher number, the next day, other words.
+    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words.
 
-    For a collection, return a list with an additional item. Return None for other kinds.
+    For a collection, return a list with an extra item. Return None for other kinds.
     """
     value = plain(value)
     match value:
@@ -123,7 +123,8 @@ def another(value: object) -> object:
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
     """Return a number that is more than `distance` above `value`, or below it if `distance` is negative.
 
-    It is an integer if `value` is one. Return None if `value` is not a number, or the result has more than 400 digits.
+    The number is an integer if `value` is one. Return None if `value` is not a number, or if the result has more than
+    400 digits.
     """
     start = number_of(value)
     if start is None:
@@ -142,7 +143,10 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later or, if that is out of range, `days` earlier; None if neither is possible."""
+    """Return the date or time `days` later.
+
+    If that is out of range, return the one `days` earlier or, failing that, None.
+    """
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -152,7 +156,7 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, a tuple or (unless `ordered`) a set; None for strings, dicts and other values."""
+    """Return the items of a list, a tuple or (unless `ordered`) a set, or None for strings, dicts and other values."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -160,7 +164,7 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 
 
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
-    """Return a hashable key for `value`; equal values have equal keys.
+    """Return a hashable key for `value`. Equal values have equal keys.
 
     Strings are equal if the conversion `text` makes them equal (by default, if they look the same), and numbers if they
     have the same value (1 and 1.0). A bool equals only a bool, and a string never equals a number. A date equals its
@@ -206,6 +210,6 @@ def _hashable(value: object) -> bool:
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
-    """Return the key of an infinity or, for NaN, a new key that equals no other key."""
+    """Return the key for an infinity or, for NaN, a new key that does not equal any other key."""
     not_a_number = value.is_nan() if isinstance(value, Decimal) else value != value
     return ("number", object()) if not_a_number else ("infinite", value > 0)

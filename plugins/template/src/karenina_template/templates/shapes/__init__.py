@@ -1,1 +1,1 @@
-"""The parts that templates with the same fields share: declarations as data, their class, and the judge's schema."""
+"""The parts shared by templates with the same fields: declarations as data, their class, and the judge's schema."""

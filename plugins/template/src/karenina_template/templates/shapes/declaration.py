@@ -45,7 +45,7 @@ NO_DEFAULT: Final = _NoDefault()
 class Annotation:
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` contains the options of a literal, each paired with the name of its type, so that 1 and True differ. `name`
+    `values` contains the options of a literal, each paired with the name of its type to distinguish 1 from True. `name`
     is the name of a class in the same source.
     """
 
@@ -65,7 +65,7 @@ NONE: Final = Annotation("None")
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
     """Return the annotation in a syntax node, which may be a string.
 
-    Raises `TemplateError` for an unknown or invalid annotation, and `UntrustedTemplate` if it is code.
+    Raises `TemplateError` for an unknown or invalid annotation, and `UntrustedTemplate` if the annotation is code.
     """
     match node:
         case ast.Constant(value=None):
@@ -94,7 +94,7 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 
 
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
-    """Return the annotation for a type in brackets, such as `list[str]`, `Literal[...]` and `Optional[...]`.
+    """Return the annotation for a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`.
 
     Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for any other type.
     """
@@ -123,13 +123,16 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
 
 
 def _union(parts: tuple[Annotation, ...]) -> Annotation:
-    """Return a union with nested unions flattened and without duplicates."""
+    """Return a union of the parts, with nested unions flattened and duplicates removed."""
     flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
     return Annotation("union", tuple(dict.fromkeys(flat)))
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return a literal's option after the name of its type. Raises `TemplateError` if a literal cannot contain it."""
+    """Return the type name and the value of a literal's option.
+
+    Raises `TemplateError` if a literal cannot contain the value.
+    """
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
@@ -141,7 +144,7 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
 def _parse_string(text: str, node: ast.Constant) -> ast.expr:
     """Return the expression in an annotation written as a string, with the string's line.
 
-    Raises `TemplateError` if it is not an expression.
+    Raises `TemplateError` if the string is not an expression.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -177,7 +180,7 @@ class FieldDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class EnumDeclaration:
-    """An enumeration. `base` is Enum, StrEnum or IntEnum, or the type "str" or "int" that is mixed in."""
+    """An enumeration. `base` is Enum, StrEnum or IntEnum, or a mixed-in type, "str" or "int"."""
 
     name: str
     line: int
@@ -187,7 +190,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class ModelDeclaration:
-    """A class with fields: a subclass of `BaseAnswer` (`is_answer`), or a model that can be nested in one."""
+    """A class with fields: a subclass of `BaseAnswer` (if `is_answer`), or a model that can be nested in one."""
 
     name: str
     line: int
@@ -200,22 +203,27 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole source: the answer, all classes by name, and the scope with the meanings of names in it."""
+    """The declarations in a whole source: the answer, all classes by name,
+    and the scope that gives names their meanings.
+    """
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields, keyed by field, without fields that have none."""
+        """Return the descriptions of the answer's own fields, keyed by field.
+
+        Fields without a description are left out.
+        """
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
         """Return a key that is equal for templates that can share a class.
 
-        It contains the names, annotations and constraints in the answer and the classes that it uses, and the defaults
-        and descriptions in nested models. It contains no truths, weights, primitives, hints, strategy or
-        docstrings. Of the answer's own fields, it contains only whether they have a description.
+        It contains the names, annotations and constraints in the answer and in the classes it uses, and the defaults
+        and descriptions in nested models. It contains no ground truths, weights, primitives, hints, strategies or
+        docstrings. For the answer's own fields, it contains only whether they have a description.
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_used_classes(self.answer))
@@ -231,12 +239,12 @@ class Declaration:
 
 
 def _used_classes(model: ModelDeclaration) -> set[str]:
-    """Return the names of the source's own classes in the annotations of a model."""
+    """Return the names of the source's own classes that occur in a model's annotations."""
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return the part of `Declaration.shape` for a class; `is_root` is true for the answer itself."""
+    """Return the part of `Declaration.shape` for a class. `is_root` is true for the answer itself."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

@@ -1,4 +1,4 @@
-"""Expressions in a template's source as data: literals, containers, signs, and calls of known constructors.
+"""Reads expressions in a template's source as data: literals, containers, signs, and calls to known constructors.
 
 No source code is evaluated. The tables in this module define the meanings of names; all other names are unknown.
 """
@@ -54,7 +54,7 @@ def is_karenina_module(module: str) -> bool:
 
 
 def known_names(module: str) -> frozenset[str]:
-    """Return the names that templates may import from `module`; empty if the module is unknown."""
+    """Return the names that templates may import from `module`, or an empty set if the module is unknown."""
     if is_karenina_module(module):
         return karenina_names()
     package = module.partition(".")[0]
@@ -70,16 +70,16 @@ def is_known_import(module: str, name: str) -> bool:
 
 
 def full_name(module: str, name: str) -> str:
-    """Return the full name of `name` from a known module: a third-party primitive is prefixed with its package."""
+    """Return the full name of `name` in a known module. A third-party primitive is prefixed with its package."""
     full = f"{module.partition('.')[0]}.{name}"
     return full if full in known_primitives() else name
 
 
 @dataclass
 class Scope:
-    """The meanings of names in a source: the `names` and `modules` that it imports, its `classes` and `enums`.
+    """The meanings of names in a source: the `names` and `modules` it imports, and its `classes` and `enums`.
 
-    Known names need no import. Classes in the source hide known names. `digest` is the source's SHA-256.
+    Known names need no import. Classes in the source hide known names. `digest` is the SHA-256 hash of the source.
     """
 
     digest: str
@@ -107,7 +107,7 @@ class Scope:
         return None
 
     def _module(self, node: ast.expr) -> str | None:
-        """Return the full name of the module that a node names, or None if it is not imported or unknown."""
+        """Return the full name of the module that a node names, or None if the module is unknown or not imported."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -116,11 +116,11 @@ class Scope:
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
-        """Return the error for a syntax node that is code; `what` describes the code."""
+        """Return the error for a syntax node that is code. `what` describes the code."""
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """Return the error for code on a line; `what` describes the code."""
+        """Return the error for code on a line. `what` describes the code."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
@@ -135,7 +135,9 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """Return the source of `node` for a message, cut to 80 characters, or the node's type if it has no source."""
+    """Return the source of `node` for use in a message, cut to 80 characters,
+    or the node's type if it has no source.
+    """
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -175,7 +177,10 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return the positional and the keyword arguments of a call. Raises `UntrustedTemplate` if any are unpacked."""
+    """Return the positional and keyword arguments of a call.
+
+    Raises `UntrustedTemplate` if any arguments are unpacked.
+    """
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -188,7 +193,7 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
 
 
 def _read_call(node: ast.Call, scope: Scope) -> object:
-    """Return the object that a call of a known constructor creates.
+    """Return the object created by a call to a known constructor.
 
     Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for any other call.
     """
@@ -208,7 +213,7 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
-    """Return the error for a call: about an unknown primitive if nothing else has that name, else about code."""
+    """Return the error for a call: an unknown primitive if the name has no other meaning, and otherwise code."""
     function = node.func
     if isinstance(function, ast.Name) and not (
         function.id in scope.classes
@@ -227,7 +232,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Return why a constructor rejected its arguments, suggesting the nearest names for unknown ones."""
+    """Return why a constructor rejected its arguments. For unknown arguments, the nearest names are suggested."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
@@ -258,7 +263,10 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    """Return the dictionary that a `{...}` expression defines. Raises `UntrustedTemplate` if it unpacks a mapping."""
+    """Return the dictionary defined by a `{...}` expression.
+
+    Raises `UntrustedTemplate` if the expression unpacks a mapping.
+    """
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:

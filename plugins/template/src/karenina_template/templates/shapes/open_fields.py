@@ -1,9 +1,9 @@
-"""Opening of types: the removal of constraints that are not shown to a judge, so that any value can be compared.
+"""Opens types by removing constraints that are not shown to a judge, so that any value can be compared.
 
-A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the truth away, a literal in
-a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it. If a judge
-does not see these constraints, they must not apply to its value: otherwise, a wrong value would be rejected, and would
-not count as a wrong answer.
+A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the ground truth away. A
+literal in a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it.
+If a judge does not see these constraints, they must not apply to its value: otherwise, a wrong value would be rejected
+instead of counting as a wrong answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     """Return whether `bounds` leave at most one value.
 
     `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum; None means no bound. Values
-    must be multiples of `step`, such as 1 for whole numbers, unless it is None.
+    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -57,14 +57,14 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
 
 
 def is_one_option(values: Iterable[object]) -> bool:
-    """Return whether `values`, apart from None, are a single option, that is, are equal as strings."""
+    """Return whether `values`, ignoring None, are a single option, that is, are equal as strings."""
     return len({str(value) for value in values if value is not None}) == 1
 
 
 def create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
-    """Return a subclass of `base` with these fields. Raises `TemplateError` if it cannot be built."""
+    """Return a subclass of `base` with these fields. Raises `TemplateError` if the subclass cannot be built."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
@@ -74,7 +74,7 @@ def create_class(
 
 
 class Opener:
-    """A converter of types to opened types, which lack the constraints that are not shown to a judge.
+    """Converts types to opened types, which lack the constraints that are not shown to a judge.
 
     Types without such constraints, types that contain themselves, and types from other libraries are returned
     unchanged.
@@ -85,7 +85,7 @@ class Opener:
         self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
-        """Return the names of the fields whose types are changed by opening."""
+        """Return the names of the fields whose types change when opened."""
         return [
             name
             for name, info in fields.items()
@@ -95,7 +95,7 @@ class Opener:
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
         """Return the opened type for an annotation.
 
-        If `shown` is true, the author shows its constraints, and only the models in it are opened. `is_option` means
+        If `shown` is true, the author shows its constraints, so only the models inside it are opened. `is_option` means
         that the annotation is one of several types in a union, whose literals are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
@@ -128,7 +128,7 @@ class Opener:
     ) -> Any | None:
         """Return the opened type for `base` with the constraints in `metadata`, or None if opening changes nothing.
 
-        `extra` is the field's `json_schema_extra`, with which its author may show the constraints.
+        `extra` is the field's `json_schema_extra`, which the author can use to show the constraints.
         """
         extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
         shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)
@@ -165,7 +165,9 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the opened type for an alias made by a `type` statement, or the alias if opening changes nothing."""
+        """Return the opened type for an alias made by a `type` statement,
+        or the alias itself if opening changes nothing.
+        """
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -174,7 +176,8 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Return a subclass in which the types of all fields except `tags` are opened, or the model if none changes.
+        """Return a subclass of a model with the types of all fields except `tags` opened,
+        or the model if no type changes.
 
         A model that contains itself is not opened.
         """
@@ -196,14 +199,14 @@ class Opener:
 
 
 def _or_any(annotation: Any) -> Any:
-    """Return a type that accepts `annotation` and any other value of the type of its only option."""
+    """Return a type that accepts `annotation` and any other value of the same type as its only option."""
     parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists in literals and enumerations, including those inside unions.
+    """Yield the values listed by an annotation in literals and enumerations, including those inside unions.
 
     In a union, aliases and enumerations with a single option are left out, because they are opened on their own.
     """
@@ -223,7 +226,7 @@ def _options(annotation: Any) -> Iterator[object]:
 
 
 def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
-    """Return the names of discriminator fields: their single literal values distinguish the models in a union."""
+    """Return the names of discriminator fields, whose single literal values distinguish the models in a union."""
     seen: dict[str, set[object]] = {}
     for model in models:
         for name, info in model.model_fields.items():
@@ -244,7 +247,7 @@ def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without_pattern(constraint: Any) -> Any:
-    """Return a constraint without its pattern, or the constraint itself if it has none."""
+    """Return a constraint without its pattern, or the constraint itself if it has no pattern."""
     if not getattr(constraint, "pattern", None):
         return constraint
     return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
@@ -259,7 +262,7 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    """Return the field's description, default and discriminator as a `Field` without constraints."""
+    """Return a `Field` with the field's description, default and discriminator but without constraints."""
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

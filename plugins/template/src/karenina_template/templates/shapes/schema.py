@@ -1,4 +1,6 @@
-"""The JSON Schema for a judge: names, types, field descriptions, and constraints that do not give a truth away."""
+"""The JSON Schema for a judge: names, types, field descriptions,
+and constraints that do not give a ground truth away.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +48,19 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
-    """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that it leaves out.
+    """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that were left out.
 
     The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples or
     docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
     come first. Unused definitions are dropped. Values for these keywords and descriptions are kept if a Python class
     sets them with `json_schema_extra`, `model_config` or `WithJsonSchema`.
 
-    Constraints that can give a truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
+    Constraints that can give a ground truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
     patterns and `multiple_of`; bounds, literals and enumerations that leave a single value; and a literal in a union
-    with other types. The names of fields and classes are kept; `self_check` warns about truths in them.
+    with other types. The names of fields and classes are kept; `self_check` warns about ground truths in them.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
-    model, which would not be verified.
+    model, because it would not be verified.
     """
     try:
         raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
@@ -87,7 +89,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """Return the judge's schema for an object with these properties; fields for reasoning come first."""
+    """Return the judge's schema for an object with these properties. Fields for reasoning come first."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",
@@ -98,7 +100,7 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
+    """Return the part of `judge_schema` for a field of this type, and the constraints that were left out.
 
     The type must contain no models or enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
     does not support.
@@ -114,16 +116,16 @@ def is_reasoning(name: str) -> bool:
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Return `part` with the description `text`, at the position among the sorted keys where pydantic would put it."""
+    """Return `part` with the description `text`, inserted among the sorted keys where pydantic would put it."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
 
 
 class _Cleaning:
-    """A cleaner for one schema. `unshown` collects the constraints that are left out, by definition and root field.
+    """Cleans one schema. `unshown` collects the constraints that are left out, by definition and root field.
 
-    `tags` contains pairs of definition and property: the discriminators, which are kept because their single values
+    `tags` contains (definition, property) pairs for the discriminators, which are kept because their single values
     distinguish the options of a union.
     """
 
@@ -133,7 +135,7 @@ class _Cleaning:
         self._tags = tags
 
     def definition(self, name: str, part: Json) -> Json:
-        """Return a cleaned definition without its description, which is a docstring with the author's own notes."""
+        """Return a definition, cleaned and without its description (a docstring with the author's own notes)."""
         cleaned: Json = self._clean(part, (name, ""), shown=False)
         cleaned.pop("description", None)
         return cleaned
@@ -146,7 +148,7 @@ class _Cleaning:
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
         """Return a cleaned part. `place` is its definition ("" for the root) and its property.
 
-        If the part has a single option, `single` is the description of this constraint in `unshown`; if `single` is
+        If the part has a single option, `single` is the description of this constraint in `unshown`. If `single` is
         None, the option is kept.
         """
         if not isinstance(part, dict):
@@ -180,7 +182,7 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values that a part lists, including those inside unions and in enumerations with several values."""
+        """Yield the values listed in a part, including those inside unions and in enumerations with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -191,7 +193,7 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without the constraints that can give a truth away."""
+        """Return `part` without the constraints that can give a ground truth away."""
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
             hidden.append("a pattern")
@@ -227,7 +229,7 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a field and of the definitions that it uses, as pairs of definition and property.
+    """Yield the places of a field and of the definitions that it uses, as (definition, property) pairs.
 
     In each pair, one of the two is an empty string.
     """
@@ -236,7 +238,7 @@ def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[
 
 
 def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
-    """Yield definition and property of each discriminator, whose single values distinguish the options of a union."""
+    """Yield the definition and property of each discriminator. Its single values distinguish the options of a union."""
     if isinstance(raw, list):
         for item in raw:
             yield from _tags(item, definitions)
@@ -258,7 +260,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
-    """Return the part with null as an additional option, or unchanged if it allows null already."""
+    """Return the part with null as an additional option, or unchanged if it already allows null."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -267,7 +269,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
-    """Return whether a part allows null; a part without constraints does."""
+    """Return whether a part allows null. A part without constraints does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True
@@ -275,7 +277,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the names of the definitions that a part refers to, possibly repeatedly."""
+    """Yield the names of the definitions that a part refers to. A name may be repeated."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):
@@ -288,7 +290,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """Return the definitions that a part uses, directly or through others."""
+    """Return the definitions that a part uses, directly or through other definitions."""
     used: Json = {}
     waiting = list(_references(part))
     while waiting:
@@ -300,7 +302,7 @@ def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
-    """Raise `TemplateError` if a nested model has a `VerifiedField`, which would not be verified."""
+    """Raise `TemplateError` if a nested model has a `VerifiedField`, because that field would not be verified."""
     for model, definition in definitions.items():
         if model == cls.__name__:
             continue

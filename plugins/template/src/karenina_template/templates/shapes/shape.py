@@ -1,4 +1,4 @@
-"""`Shape`: the class that templates share if they differ only in their truths, and values that are derived from it.
+"""`Shape`: the class shared by templates that differ only in their ground truths, and values derived from that class.
 
 Building a pydantic class takes longer than all other steps for a question, so it is done only once for each shape.
 """
@@ -40,10 +40,10 @@ _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
 class Shape:
     """The common part of templates with the same class.
 
-    `answer_class` has no truths, and each of its fields may be None. `judge_fields` contains the fields that a judge
-    fills, in the schema's order; `schema_json` is the judge's schema in JSON. For declared templates, the descriptions
-    of the answer's own fields belong to each template: they are left out of the schema and of the class. `unshown`
-    contains the constraints that are neither in the schema nor in the class, because they can give a truth away.
+    `answer_class` has no ground truths, and each of its fields may be None. `judge_fields` contains the fields that a
+    judge fills, in schema order. `schema_json` is the judge's schema in JSON. For declared templates, the descriptions
+    of the answer's own fields belong to each template, so they are left out of the schema and of the class. `unshown`
+    contains the constraints that are neither in the schema nor in the class, because they can give a ground truth away.
     """
 
     answer_class: type[BaseAnswer]
@@ -54,7 +54,9 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape for `key` from a cache of 1,024 shapes, or build and cache it."""
+    """Return the shape for `key` from the cache (which holds up to 1,024 shapes),
+    building and caching it if it is missing.
+    """
     with CLASS_BUILD_LOCK:
         shape = _shapes.get(key)
         if shape is None:
@@ -67,15 +69,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template. Templates with equal keys share it.
+    """Return the shape of a declared template. Templates with equal keys share a shape.
 
-    Raises `TemplateError` if its class or schema cannot be built.
+    Raises `TemplateError` if the class or schema of the shape cannot be built.
     """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. Its `answer_class` is a subclass whose fields may be None.
+    """Return the shape of a class. The `answer_class` of the shape is a subclass whose fields may be None.
 
     Raises `TemplateError` if the class is invalid.
     """
@@ -126,7 +128,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
-    """Return the shape of a declaration. Raises `TemplateError` if its class or schema cannot be built."""
+    """Return the shape of a declaration. Raises `TemplateError` if the class or schema cannot be built."""
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
@@ -146,14 +148,14 @@ def _build(declaration: Declaration) -> Shape:
 
 
 def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
-    """Return `unshown` with the changed fields whose constraints JSON Schema lacks, such as bounds of dates."""
+    """Return `unshown` plus the changed fields whose constraints JSON Schema cannot express, such as date bounds."""
     others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
     return {**unshown, **others} if others else unshown
 
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """The type adapter and schema for an annotation, which fields in all shapes share."""
+    """The type adapter and schema for an annotation, shared by fields in all shapes."""
 
     adapter: TypeAdapter[Any]
     schema_json: str
@@ -161,13 +163,15 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field, or None if it has constraints or uses classes of its source."""
+    """Return the adapter and schema for a field, or None
+    if the field has constraints or uses classes from its source.
+    """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
+    """Return the adapter and schema for an annotation, or None if JSON Schema does not support the annotation."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -182,7 +186,7 @@ def _model(
 ) -> Any:
     """Return the class of a declared model.
 
-    All fields of the answer may be None, and are opened if there is an `opener`.
+    All fields of the answer may be None, and their types are opened if there is an `opener`.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
@@ -205,7 +209,7 @@ def _model(
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the class or enumeration with this name in the source, which is stored in `built`."""
+    """Return the class or enumeration with this name in the source, storing it in `built`."""
     if name not in built:
         declared = declaration.classes[name]
         if isinstance(declared, ModelDeclaration):
@@ -216,7 +220,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Return the declared enumeration. Raises `TemplateError` if Python rejects it."""
+    """Return the declared enumeration. Raises `TemplateError` if Python rejects the declaration."""
     members = list(declared.members)
     try:
         match declared.base:
@@ -253,22 +257,22 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the type of an annotation. Classes that it uses are stored in `built`."""
+    """Return the type of an annotation. Classes used in the annotation are stored in `built`."""
     return _make_type(annotation, lambda name: _class(name, declaration, built))
 
 
 def _simple_type(annotation: Annotation) -> Any:
-    """Return the type for an annotation that uses no classes of its source."""
+    """Return the type for an annotation that uses no classes from its source."""
     return _make_type(annotation, _no_class)
 
 
 def _no_class(name: str) -> Any:
-    """Raise `AssertionError`, because a simple annotation uses no class of the source."""
+    """Raise `AssertionError`, because a simple annotation uses no class from the source."""
     raise AssertionError(f"{name} is a class of the source")
 
 
 def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
-    """Return the type of an annotation; `class_of` returns the class for a name in the source."""
+    """Return the type of an annotation. `class_of` returns the class for a name in the source."""
     if annotation.kind in _SIMPLE:
         return _SIMPLE[annotation.kind]
     if annotation.kind == "class":

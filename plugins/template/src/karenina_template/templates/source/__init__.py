@@ -1,1 +1,1 @@
-"""Loading of templates from their source: declarations are read and rebuilt, trusted code is executed."""
+"""Loads templates from their source: declarations are read and rebuilt, trusted code is executed."""

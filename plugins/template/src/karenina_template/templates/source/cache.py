@@ -1,9 +1,9 @@
-"""A cache of how sources were parsed, for sources that differ only in some literals.
+"""A cache that stores how sources were parsed, for sources that differ only in some literals.
 
-Most templates in a benchmark are the same source with different truths and descriptions, and parsing a source takes
-longer than all other steps. A `ParsedPattern` records which literal is the truth, the description or a parameter of
-which field, so that a template can be created from the literals alone. Each template's rules are still checked, and its
-truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
+Most templates in a benchmark are the same source with different ground truths and descriptions, and parsing a source
+takes longer than all other steps. A `ParsedPattern` records which literal is which field's ground truth, description or
+parameter, so that a template can be created from the literals alone. Each template's rules are still checked, and its
+ground truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
 
 Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
 
@@ -61,8 +61,8 @@ _LONGEST: Final = 50_000
 class LiteralSplit:
     """Source code split into its `literals` (including comments) and the `rest`.
 
-    The `rest` is the remaining code, with a mark in place of each literal or comment that shows its kind. A string's
-    prefix `r` or `u` belongs to the rest.
+    The `rest` is the remaining code, in which each literal or comment is replaced by a mark that shows its kind. A
+    string's prefix `r` or `u` belongs to the rest.
     """
 
     rest: str
@@ -70,9 +70,9 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source`, split into its literals and the rest.
+    """Return `source` split into its literals and the rest.
 
-    Return None if it is too long, or may contain literals such as f-strings and bytes.
+    Return None if the source is too long, or may contain literals such as f-strings and bytes.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
@@ -86,7 +86,9 @@ def split_literals(source: str) -> LiteralSplit | None:
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with `r` or `u` as a string prefix, not as the end of a longer name."""
+    """Return whether the text before `end` ends with `r` or `u` as a string
+    prefix rather than as part of a longer name.
+    """
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
@@ -96,17 +98,20 @@ def literal_spans(source: str) -> list[tuple[int, int]]:
 
 
 def prefix_before(source: str, start: int) -> str:
-    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string if it has none."""
+    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string if there is none."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
 def is_comment(literal: str) -> bool:
-    """Return whether one of a split's `literals` is a comment, which has no effect."""
+    """Return whether one of a split's `literals` is a comment and therefore has no effect."""
     return literal[0] == "#"
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a valid string or number."""
+    """Return the value of a literal with its `prefix`.
+
+    Raises `ValueError` if the literal is not a valid string or number.
+    """
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:
         width = 3 if literal.startswith(quote * 3) else 1
@@ -154,11 +159,11 @@ Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """Raised when a pattern does not apply to a source, or when none can be created from the source."""
+    """Raised when a pattern does not apply to a source, or when no pattern can be created from the source."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template that `source`, split into `split`, defines, or None if no pattern in the cache applies."""
+    """Return the template defined by `source`, whose split is `split`, or None if no pattern in the cache applies."""
     pattern = _find_pattern(split)
     if pattern is None:
         return None
@@ -175,7 +180,7 @@ def find_shape(split: LiteralSplit) -> Shape | None:
 
 
 def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the pattern for sources with this `split`, or None if there is none in the cache."""
+    """Return the cached pattern for sources with this `split`, or None if there is none."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -209,14 +214,14 @@ def add_template(
 
 
 def _is_new(mark: int) -> bool:
-    """Return whether `mark` was not seen before, and remember it."""
+    """Return whether `mark` is seen for the first time, and remember it."""
     new = mark not in _seen
     _store(_seen, mark, None)
     return new
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Store a value as the newest in the cache, and drop the oldest if the cache is full."""
+    """Store a value as the newest in the cache, dropping the oldest if the cache is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:
@@ -227,7 +232,7 @@ def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 class _Argument:
     """One argument of a `VerifiedField`: an expression, and the indexes of its constants in the source's literals.
 
-    `place` is the index of the literal if the whole argument is a single literal, else None.
+    `place` is the index of the literal if the whole argument is a single literal, and otherwise None.
     """
 
     parameter: str
@@ -259,7 +264,7 @@ class _Argument:
 class ParsedPattern:
     """The common part of templates whose sources differ only in some literals.
 
-    `free` contains the indexes of these literals, each with its prefix (`r`, `u` or empty).
+    `free` contains the indexes of these literals, each with its prefix (`r`, `u` or an empty string).
     """
 
     free: tuple[tuple[int, str], ...]
@@ -316,7 +321,7 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern, and the indexes of the literals that must be the same.
+    """Return the pattern and the indexes of the literals that must be the same.
 
     Raises `ValueError` if no pattern can be created.
     """
@@ -372,7 +377,7 @@ def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
 
 
 class _LiteralIndex:
-    """A map from a syntax tree's constants to the literals of its source."""
+    """Maps a syntax tree's constants to the literals of its source."""
 
     def __init__(self, literals: Sequence[str], source: str) -> None:
         self._starts = [start for start, _ in literal_spans(source)]
@@ -396,7 +401,7 @@ class _LiteralIndex:
                 yield part, self.find(part)
 
     def find(self, constant: ast.Constant) -> tuple[int, ...]:
-        """Return the indexes of a constant's literals. Raises `ValueError` if they have another value."""
+        """Return the indexes of a constant's literals. Raises `ValueError` if the literals have a different value."""
         assert constant.end_lineno is not None
         assert constant.end_col_offset is not None
         start = self._offset(constant.lineno, constant.col_offset)
@@ -408,5 +413,5 @@ class _LiteralIndex:
         return indexes
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the offset in characters of a position in a syntax tree, whose columns are counted in bytes."""
+        """Return the character offset of a position in a syntax tree, where columns are counted in bytes."""
         return self._offsets[line - 1] + len(self._lines[line - 1].encode()[:column].decode())

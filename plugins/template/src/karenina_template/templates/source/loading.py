@@ -1,4 +1,4 @@
-"""Loading of templates from source text or a Python class: declarations are rebuilt, trusted code is executed."""
+"""Loads templates from source text or a Python class: declarations are rebuilt, trusted code is executed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
-    """Return the template that `source` defines.
+    """Return the template defined by `source`.
 
     A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
     rebuilt from its syntax tree and never executed. Any other source is code, which is executed only if `trust` covers
@@ -56,7 +56,7 @@ def read_template(
 ) -> Template:
     """Load a template as `load_template` does, but without looking it up in the source cache.
 
-    If `split`, the result of `split_literals`, is given, the parsed source is added to the cache.
+    If `split` (the result of `split_literals`) is passed, the parsed source is added to the cache.
     """
     try:
         tree = parse_source(source)
@@ -77,7 +77,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
-    """Return the template of a declaration without executing its source. Raises `TemplateError`, with the line."""
+    """Return the template for a declaration without executing its source. Raises `TemplateError` with the line."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -102,13 +102,13 @@ def _rebuild(declaration: Declaration, source: str) -> Template:
 
 
 def _run_trusted(tree: ast.Module, source: str) -> Template:
-    """Execute a trusted source, and return its template. Raises `TemplateError` if the source fails or is invalid."""
+    """Execute a trusted source and return its template. Raises `TemplateError` if the source fails or is invalid."""
     cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
 
 def _make_namespace() -> dict[str, object]:
-    """Return the values of the names that a source may use without importing them, keyed by name."""
+    """Return the values, keyed by name, of the names that a source may use without importing them."""
     return {
         **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
@@ -123,11 +123,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Return the answer class that the trusted source `tree` defines, and its shape.
+    """Return the answer class defined by the trusted source `tree`, and its shape.
 
     The source is executed only once, unless its shape was dropped from the cache. It runs in its own module, which
     already contains `names`, so that sources without imports work. Raises `TemplateError`, with the line, if the source
-    raises an error or defines no class `Answer`.
+    raises an error or does not define a class `Answer`.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -138,7 +138,7 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
     """Execute a source in a module of its own, and return the shape of its answer class.
 
-    Raises `TemplateError`, with the line if known, if the source raises an error or defines no class `Answer`.
+    Raises `TemplateError`, with the line if known, if the source raises an error or does not define a class `Answer`.
     """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
@@ -162,9 +162,9 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Return `tree` without imports of known names from `karenina*`; bind these names in `space` instead.
+    """Return `tree` without imports of known names from `karenina*`, binding these names in `space` instead.
 
-    Templates written for other versions of this project may import them from modules that do not exist here.
+    Templates written for other versions of this project may import the names from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -179,7 +179,7 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
-    """Return the class `Answer` that is defined in the module itself. Raises `TemplateError` if there is none."""
+    """Return the class `Answer` if it is defined in the module itself. Raises `TemplateError` if it is not."""
     classes = {
         name: value
         for name, value in vars(module).items()
@@ -191,7 +191,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
-    """Return the innermost line of `filename` in an error's traceback, or None if the file is not in it."""
+    """Return the innermost line of `filename` in an error's traceback, or None if the file does not occur there."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -202,7 +202,7 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return all errors in a source, sorted by line. `first` is the error that loading the source raised.
+    """Return all errors in a source, sorted by line. `first` is the error raised when the source was loaded.
 
     To find the other errors, each field is loaded without the other fields. Nothing is executed.
     """
@@ -226,7 +226,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
-    """Return the source with the lines of `nodes` emptied, so that other lines keep their numbers."""
+    """Return the source with the lines of `nodes` emptied, so that other lines keep their line numbers."""
     lines = source.split("\n")
     for node in nodes:
         for place in range(node.lineno - 1, node.end_lineno or node.lineno):
@@ -235,7 +235,7 @@ def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template of a class, which is trusted as the caller's own code.
+    """Return the template for a class, which is trusted as the caller's own code.
 
     Raises `TemplateError` if the class is not a valid template.
     """
@@ -249,8 +249,8 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
     """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
 
-    It would not if the file defines several classes with this name, or the class uses names from outside. Imports of
-    third-party primitives are added.
+    This is the case if the file defines several classes with this name, or if the class uses names from outside.
+    Imports of third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -288,7 +288,7 @@ def _rename_to_answer(source: str, name: str) -> str | None:
 
 
 def _import_primitives(source: str, module: str) -> str:
-    """Return the source, preceded by imports of the third-party primitives that it uses from `module`."""
+    """Return the source, preceded by imports of the third-party primitives from `module` that it uses."""
     around = vars(sys.modules[module])
     finder = _Names()
     with CLASS_BUILD_LOCK:
@@ -303,19 +303,19 @@ def _import_primitives(source: str, module: str) -> str:
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:
-    """Return whether the template's schema for the judge is the same as the shape's."""
+    """Return whether the template's judge schema is the same as the shape's."""
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
-    """Return whether all methods of a class start on these lines, so that none was added from elsewhere."""
+    """Return whether all methods of a class start on these lines, so that no method was added from elsewhere."""
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in methods)
 
 
 def _is_standalone(source: str) -> bool:
-    """Return whether a source uses only names that it defines or that need no import."""
+    """Return whether a source uses only names that are defined in it or need no import."""
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
@@ -332,7 +332,7 @@ class _Names(ast.NodeVisitor):
         self.stored: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Collect the name as loaded or stored."""
+        """Collect the name as one that is loaded or stored."""
         (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:

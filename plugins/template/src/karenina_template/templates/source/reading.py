@@ -1,4 +1,4 @@
-"""A reader of template sources, which reads declarations without executing them and rejects anything else as code."""
+"""Reads template sources: declarations are read without executing them, and anything else is rejected as code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
 def parse_source(source: str) -> ast.Module:
-    """Return the syntax tree of `source`. Raises `TemplateError` if it is not valid Python."""
+    """Return the syntax tree of `source`. Raises `TemplateError` if the source is not valid Python."""
     try:
         with CLASS_BUILD_LOCK:
             return ast.parse(source)
@@ -62,7 +62,7 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Return the declarations in the source `tree`; `digest` is the source's SHA-256, for errors about untrusted code.
+    """Return the declarations in the source `tree`. `digest` is the SHA-256 hash of the source, used in trust errors.
 
     Raises `UntrustedTemplate` for code (everything except docstrings, imports of known names, and classes with
     annotated fields or enumeration members), and `TemplateError` for invalid declarations.
@@ -95,7 +95,7 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
 
 
 def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
-    """Return the class `Answer`. Raises `TemplateError` if there is none."""
+    """Return the class `Answer`. Raises `TemplateError` if there is no such class."""
     answers = [item for item in declared.values() if isinstance(item, ModelDeclaration) and item.is_answer]
     named = [item for item in answers if item.name == "Answer"]
     if named:
@@ -104,7 +104,7 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
-    """Record the names that a statement imports, and check a class that it defines.
+    """Record the names imported by a statement, or check the class it defines.
 
     Raises `UntrustedTemplate` for imports of unknown names, and for any other statement except docstrings.
     """
@@ -162,7 +162,7 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
-    """Return the base of a class, or the two bases of a mixed enumeration.
+    """Return the base of a class, or the two bases of an enumeration with a mixed-in type.
 
     Raises `UntrustedTemplate` if the class has no base, several bases, or a base that templates cannot have.
     """
@@ -223,7 +223,7 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return a class's declaration, including the fields and strategy that it inherits.
+    """Return a class's declaration, including inherited fields and strategies.
 
     Raises `TemplateError` for invalid declarations, and `UntrustedTemplate` for code.
     """
@@ -271,9 +271,9 @@ class _Strategy:
 
 
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    """Return the strategy in a class `VerificationStrategy`.
+    """Return the strategy declared in a class `VerificationStrategy`.
 
-    Raises `TemplateError` if it has none, and `UntrustedTemplate` for any other statement.
+    Raises `TemplateError` if no strategy is declared, and `UntrustedTemplate` for any other statement.
     """
     strategy: _Strategy | None = None
     for statement in node.body:
@@ -295,7 +295,10 @@ def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
 
 
 def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
-    """Return a field's declaration. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` if it is code."""
+    """Return a field's declaration.
+
+    Raises `TemplateError` if the field is invalid, and `UntrustedTemplate` if it is code.
+    """
     if name.startswith("_"):
         raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
     annotation = read_annotation(node.annotation, scope)
@@ -319,7 +322,10 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
 
 
 def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
-    """Return the rule of a `VerifiedField`. Raises `TemplateError`, with field and line, if an argument is invalid."""
+    """Return the rule of a `VerifiedField`.
+
+    Raises `TemplateError` with the field and line if an argument is invalid.
+    """
     try:
         return make_rule(
             values.get("ground_truth", UNSET),
@@ -333,7 +339,8 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField`, keyed by name: its own, those of `Field`, and plugin options.
+    """Return the arguments of a `VerifiedField`, keyed by name, in three groups: its own, those of `Field`,
+    and plugin options.
 
     Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -352,9 +359,9 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints and the default that `named`, the parameters of pydantic's `Field`, set.
+    """Return the constraints and the default set by `named`, the parameters of pydantic's `Field`.
 
-    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for one that may contain code.
+    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for a parameter that may contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -381,7 +388,7 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    """Return the declaration of a field with pydantic's `Field`.
+    """Return the declaration of a field defined with pydantic's `Field`.
 
     Raises `TemplateError` if its arguments are invalid, and `UntrustedTemplate` if they are code.
     """
@@ -397,7 +404,10 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 
 def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
-    """Return a parameter's value, or None if it is empty or None. Raises `TemplateError` if it is not a string."""
+    """Return a parameter's value, or None if the value is empty or None.
+
+    Raises `TemplateError` if it is not a string.
+    """
     if value is not None and not isinstance(value, str):
         raise TemplateError(f"{parameter} must be a string, not {value!r:.200}", line=node.lineno)
     return value or None
@@ -406,7 +416,7 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_reachable(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
-    """Check the names and rules of the answer's fields, and the models nested in it.
+    """Check the names and rules of the answer's fields and of the models nested in the answer.
 
     Raises `TemplateError` for a reserved name or misplaced rule or if nothing is verified, and `UntrustedTemplate` for
     a model that contains itself.
@@ -433,7 +443,7 @@ def _check_nested_models(
 ) -> None:
     """Check a model and the models nested in it.
 
-    `above` contains the models that contain it, and `done` those already checked. Raises `TemplateError` for a
+    `above` contains the models that enclose it, and `done` contains those already checked. Raises `TemplateError` for a
     `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
     """
     for item in model.fields.values():
