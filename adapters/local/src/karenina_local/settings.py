@@ -1,4 +1,4 @@
-"""`LocalSettings`: the fields of `ModelConfig.extra` for a local model."""
+"""`LocalSettings`, the fields of `ModelConfig.extra` for a local model."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class LocalSettings(StrictSettings):
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:
-    """Return the settings in `model.extra`. Raises `AdapterConfigError`, which lists all invalid settings."""
+    """Return the settings in `model.extra`. Raises `AdapterConfigError`, listing all invalid settings."""
     return extra_of(model, LocalSettings)

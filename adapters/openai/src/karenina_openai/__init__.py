@@ -1,4 +1,4 @@
-"""Karenina adapter for OpenAI-compatible servers, over HTTP and without an SDK."""
+"""Karenina adapter for OpenAI-compatible servers, called over HTTP without an SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes, so that listing the adapter loads no HTTP client."""
+    """Import and return the port classes. Until then, the adapter can be listed without loading an HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 
