@@ -108,7 +108,10 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
-        """Return the reply. If there is none, wait until this task is cancelled, which happens when the CLI is ended."""
+        """Return the reply.
+
+        If there is none, wait until this task is cancelled, which happens when the CLI is ended.
+        """
         reply = await asked
         if reply is None:
             await asyncio.Event().wait()

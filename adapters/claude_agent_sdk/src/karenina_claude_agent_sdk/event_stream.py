@@ -120,7 +120,10 @@ def _assemble_reply(text: str) -> WireMessage:
 
 
 def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
-    """Merge the token usage of two events. Later counts replace earlier ones, except that 0 or null replaces nothing."""
+    """Merge the token usage of two events.
+
+    Later counts replace earlier ones, except that 0 or null replaces nothing.
+    """
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 

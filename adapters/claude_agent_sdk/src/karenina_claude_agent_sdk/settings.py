@@ -80,7 +80,10 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: the configured path, or the CLI in the SDK's wheel. None if there is neither."""
+    """Return the path of the Claude CLI: the configured path, or the CLI in the SDK's wheel.
+
+    Returns None if there is neither.
+    """
     if extra.cli_path is not None:
         return extra.cli_path
     spec = find_spec("claude_agent_sdk")

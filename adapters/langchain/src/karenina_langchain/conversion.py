@@ -71,7 +71,10 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Convert one message to a LangChain message. Tool calls with unreadable arguments become its invalid tool calls."""
+    """Convert one message to a LangChain message.
+
+    Tool calls with unreadable arguments become its invalid tool calls.
+    """
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":

@@ -77,7 +77,9 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn, removing unreadable arguments, which would make the server reject every later request."""
+        """Add the model's turn, removing unreadable arguments, which would make the server reject every later
+        request.
+        """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [

@@ -278,7 +278,10 @@ class _Writer:
             self._report_progress("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
-        """Yield the file at `path`. Raises `PullError` if the file does not exist, and `OSError` if it cannot be read."""
+        """Yield the file at `path`.
+
+        Raises `PullError` if the file does not exist, and `OSError` if it cannot be read.
+        """
         if not path.is_file():
             raise PullError(f"the file {path} of {self._model.name} does not exist")
         with path.open("rb") as file:

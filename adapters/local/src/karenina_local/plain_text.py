@@ -77,7 +77,9 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as special."""
+        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as
+        special.
+        """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
         tools = {"tools": fields["tools"]} if "tools" in fields else {}

@@ -104,7 +104,10 @@ class LlamaServer:
                 self._log = None
 
     def _start(self) -> None:
-        """Start the child and wait until the model is loaded. On failure, set `_failure` instead of raising an error."""
+        """Start the child and wait until the model is loaded.
+
+        On failure, set `_failure` instead of raising an error.
+        """
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (

@@ -374,7 +374,10 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Convert recorded text or a recorded conversation to an `Answer`. Raises `TraceFormatError` if it cannot be read."""
+    """Convert recorded text or a recorded conversation to an `Answer`.
+
+    Raises `TraceFormatError` if it cannot be read.
+    """
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -400,7 +403,10 @@ def _is_empty(value: Any) -> bool:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 hex digest of a question's text. The reference project uses this digest as the key of recordings."""
+    """Return the MD5 hex digest of a question's text.
+
+    The reference project uses this digest as the key of recordings.
+    """
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 

@@ -59,7 +59,10 @@ class ConnectionBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: total seconds, seconds without data, and limits on the reply. `where` names the server."""
+    """The limits of a request: total seconds, seconds without data, and limits on the reply.
+
+    `where` names the server.
+    """
 
     where: str
     seconds: float
@@ -261,7 +264,10 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy at `url`, which was set in the environment. Raises `ConnectionFailed` if the URL is not valid."""
+    """Return the proxy at `url`, which was set in the environment.
+
+    Raises `ConnectionFailed` if the URL is not valid.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -258,7 +258,10 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
-        """Add part of a tool call to the call with the same index. Raises `ReplyTooLarge` if there are too many calls."""
+        """Add part of a tool call to the call with the same index.
+
+        Raises `ReplyTooLarge` if there are too many calls.
+        """
         number = piece.get("index")
         id = piece.get("id")
         call_id = id if isinstance(id, str) else ""
