@@ -38,8 +38,7 @@ _TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 
 
 class AgenticParseTemplate(ParsingStage):
-    """The stage that fills templates in two steps: a judge investigates as an agent, then extracts values from its
-    report.
+    """The stage that fills templates in two steps: a judge investigates as an agent, then extracts from its report.
 
     `agentic_judge_context` determines what the agent sees. With `workspace_only`, it sees the files in the workspace
     but not the answer. With `trace_only`, it has no workspace, and an answer without text results in None for every

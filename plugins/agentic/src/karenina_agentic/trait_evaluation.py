@@ -209,8 +209,7 @@ class _TraitOutcome:
 
 
 class AgenticRubricEvaluation(Stage):
-    """The stage in which an agent investigates each agentic trait and the judge scores the trait from the agent's
-    report.
+    """The stage in which an agent investigates each agentic trait and the judge scores it from the agent's report.
 
     Traits are evaluated concurrently, each in its own copy of the workspace. A trait that fails gets the score None and
     an error in `trait_errors`; other traits are not affected. The score of a literal trait is the position of its
