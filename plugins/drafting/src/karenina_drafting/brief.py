@@ -1,4 +1,4 @@
-"""The brief of a draft: what it requires in addition to the question and answer, stored in the question's metadata.
+"""The brief of a draft: what it requires besides the question and answer, stored in the question's metadata.
 
 This module also reads numbers, dates and yes/no values from the text of an answer, without a model.
 """

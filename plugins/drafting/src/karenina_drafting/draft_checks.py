@@ -120,8 +120,7 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name that contains a true value, and each description that contains the reference
-    answer.
+    """Yield a problem for each name containing a true value, and each description containing the reference answer.
 
     A judge sees both. `karenina check` finds true values in descriptions.
     """

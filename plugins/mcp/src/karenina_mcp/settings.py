@@ -205,9 +205,7 @@ def _url_problems(server: Server) -> Iterator[str]:
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
-    """Yield a message for each problem with the tool filter and descriptions that can be found before tools are
-    listed.
-    """
+    """Yield a message for each problem with the tool filter and descriptions that shows before tools are listed."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
         yield "mcp_tool_filter is empty, so the model would get no tool; name some tools, or remove it"
