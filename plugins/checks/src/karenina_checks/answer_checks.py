@@ -79,7 +79,7 @@ class AbstentionCheck(JudgeCheck):
     async def detect(self, context: VerificationContext) -> Detection:
         """Return the judge's verdict.
 
-        The judge is not called if the provider stopped the answer or the answer has no text.
+        The judge is not called if the provider stopped the answer or there is no text.
         """
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED

@@ -55,10 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the error about options set in pytest's configuration file.
-
-    It is raised when a benchmark file is collected.
-    """
+    """Store the error about options set in pytest's configuration file. Collecting a benchmark file raises it."""
     worker = getattr(config, "workerinput", None)  # a pytest-xdist worker does not have the user's command line
     config.stash[FROM_FILES] = _find_error(config) if worker is None else worker[_OF_WORKERS]
 
