@@ -51,9 +51,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the part of the request about an item: the question, and the expected and extracted values as
-    canonical JSON.
-    """
+    """Return the item's part of the request: the question, and the expected and extracted values as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"

@@ -1,6 +1,4 @@
-"""Cases made from the templates in a benchmark, with the true value stated plainly, hidden, denied, corrected or
-absent.
-"""
+"""Cases made from a benchmark's templates, with the true value stated plainly, hidden, denied, corrected or absent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails answers that
-must pass.
+"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails those that must
+pass.
 """
 
 from __future__ import annotations
