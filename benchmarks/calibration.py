@@ -65,7 +65,7 @@ MEANS = (0.94, 0.975)
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of run, with its number of labels."""
+    """A kind of run, and its number of labels."""
 
     rate: float
     sensitivity: float
@@ -82,8 +82,9 @@ class Cell:
         )
 
     def draw(self, runs: int, random: np.random.Generator) -> tuple[Array, Array]:
-        """Return which answers are right, and which have the verdict correct. The axes are run, question and
-        replicate.
+        """Return which answers are right, and which have the verdict "correct".
+
+        The axes are run, question and replicate.
         """
         weight = (1 - LIKENESS) / LIKENESS
         shape = (runs, self.questions, self.replicates)
@@ -103,7 +104,10 @@ class Coverage:
 
 
 def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tuple[Array, Array]:
-    """Return the stratum of each answer (0 or 1), and whether it is labelled. A row is a run, a column an answer."""
+    """Return the stratum of each answer (0 or 1), and whether it is labelled.
+
+    Rows are runs, and columns are answers.
+    """
     runs, answers = correct.shape
     positive = correct.sum(1)
     small = (positive < LEAST) | (answers - positive < LEAST)
@@ -120,15 +124,15 @@ def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tup
 
 
 def _plan(sizes: tuple[int, ...], labels: int) -> tuple[int, ...]:
-    """Return the number of labels for each stratum, as `karenina label` allocates them."""
+    """Return the number of labels for each stratum, allocated as in `karenina label`."""
     found = allocate({at: size for at, size in enumerate(sizes) if size}, labels)
     return tuple(found.get(at, 0) for at in range(len(sizes)))
 
 
 def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: int) -> tuple[Array, Array]:
-    """Return the bounds of the corrected rate of each run.
+    """Return the bounds of each run's corrected rate.
 
-    Raises `AssertionError` if those of the first runs differ from what `karenina calibrate` computes.
+    Raises `AssertionError` if the bounds of the first runs differ from those computed by `karenina calibrate`.
     """
     runs, answers = right.shape
     value, shares, numbers, weights = np.zeros(runs), [], [], []
@@ -162,7 +166,7 @@ def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: i
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
-    """Simulate `runs` runs, and return how often the intervals of the cell contain its true rate."""
+    """Simulate `runs` runs, and return how often the intervals contain the true rate of the cell."""
     held: list[Array] = []
     raw_held: list[Array] = []
     widths: list[Array] = []
@@ -181,7 +185,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
 
 
 def make_cells(*, quick: bool) -> Iterator[Cell]:
-    """Yield all cells; if `quick`, only a few difficult ones."""
+    """Yield all cells or, if `quick` is true, only a few difficult ones."""
     if quick:
         yield from (Cell(rate, 0.85, 0.7, 30, *shape) for rate in RATES for shape in ((300, 1), (60, 5)))
         return
@@ -190,7 +194,7 @@ def make_cells(*, quick: bool) -> Iterator[Cell]:
 
 
 def _describe(found: Sequence[Coverage]) -> str:
-    """Return the least, greatest and mean coverage of several cells as text."""
+    """Return the lowest, highest and mean coverage of several cells as a string."""
     corrected, raw = [one.corrected for one in found], [one.raw for one in found]
     return (
         f"corrected {min(corrected):.2%} to {max(corrected):.2%}, mean {fmean(corrected):.2%}, mean width "
@@ -199,7 +203,7 @@ def _describe(found: Sequence[Coverage]) -> str:
 
 
 def main() -> int:
-    """Simulate all cells, print the coverage of the intervals, and return 1 if a bound is missed, else 0."""
+    """Simulate all cells and print the coverage of the intervals. Returns 1 if a bound is missed, otherwise 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="a smoke test that takes a few seconds")
     parser.add_argument("--runs", type=int, help="the number of runs of each cell")

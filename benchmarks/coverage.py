@@ -91,14 +91,14 @@ class Cell:
         return f"{self.rate:.0%} right, likeness {self.likeness:g}, {self.replicates} replicates{judged}"
 
     def draw_chances(self, runs: int, random: np.random.Generator) -> Array:
-        """Draw the chance of each question to be answered right, for `runs` runs."""
+        """Draw each question's chance of being answered right, for `runs` runs."""
         if not self.likeness:
             return np.full((runs, self.size), self.rate)
         weight = (1 - self.likeness) / self.likeness
         return random.beta(self.rate * weight, (1 - self.rate) * weight, (runs, self.size))
 
     def draw_hits(self, chances: Array, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw the numbers of right and of judged replicates of each question."""
+        """Draw the numbers of correct replicates and of judged replicates for each question."""
         judged = (
             np.full(chances.shape, self.replicates)
             if self.judged == 1
@@ -109,20 +109,20 @@ class Cell:
 
 @dataclass
 class Figures:
-    """The shares, in one cell, of intervals that contain the truth and of p values that are at most each level."""
+    """The shares, in one cell, of intervals that contain the true value and of p values that are at most each level."""
 
     held: dict[str, float]
     small: dict[str, dict[float, float]]
 
 
 def make_cells(sizes: Sequence[int]) -> Iterator[Cell]:
-    """Yield the cells of all kinds of run, for each number of questions."""
+    """Yield the cells for all kinds of run, for each number of questions."""
     for one in product(sizes, RATES, LIKENESS, REPLICATES, JUDGED):
         yield Cell(*one)
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence[str]) -> Figures:
-    """Simulate the runs of a cell in batches, and return its figures."""
+    """Simulate the runs of a cell in batches, and return the cell's figures."""
     held: dict[str, int] = defaultdict(int)
     small: dict[str, dict[float, int]] = defaultdict(lambda: dict.fromkeys(LEVELS, 0))
     left = runs
@@ -153,7 +153,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence
 
 
 def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    """Return the difference for each question, whether both runs judged it, and the mean replicates of each pair."""
+    """Return the difference for each question, whether both runs judged it, and the mean replicates for each pair."""
     (hits_a, sizes_a), (hits_b, sizes_b) = first, second
     paired = (sizes_a > 0) & (sizes_b > 0)
     differences = np.where(paired, hits_a / np.maximum(sizes_a, 1) - hits_b / np.maximum(sizes_b, 1), 0.0)
@@ -162,12 +162,15 @@ def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[A
 
 
 def monte_carlo_error(share: float, runs: int) -> float:
-    """Return the standard error of a share that was estimated from this many runs."""
+    """Return the standard error of a share estimated from this many runs."""
     return sqrt(share * (1 - share) / runs)
 
 
 def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often intervals contain the truth, for each number of questions; return whether the bounds are met."""
+    """Print how often intervals contain the true value, for each number of questions.
+
+    Returns whether bounds are met.
+    """
     upper = name != "equal"
     slack = 3 * monte_carlo_error(LEAST, runs) if quick else 0.0
     print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that contain the truth")
@@ -194,7 +197,7 @@ def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often the sign-flip p is small, and return whether the bounds are met."""
+    """Print how often the sign-flip p value is small, and return whether the bounds are met."""
     equal = kind == "equal"
     print(f"\np values between {kind} runs, {runs:,} pairs a cell: highest share at or below")
     print(f"{'questions':>9}  " + "  ".join(f"{level:>6}" for level in LEVELS))
@@ -216,13 +219,13 @@ def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def print_verdict(bounds: str, met: bool, *, quick: bool) -> None:
-    """Print the bounds, and whether they are met. `quick` notes that they are widened."""
+    """Print the bounds, and whether they are met. `quick` adds a note that the bounds are widened."""
     widened = " (quick: widened by 3 Monte Carlo errors)" if quick else ""
     print(f"target: {bounds}{widened}: {'met' if met else 'MISSED'}")
 
 
 def main() -> None:
-    """Simulate, print the figures, and exit with 1 if a bound is missed."""
+    """Simulate the runs, print the figures, and exit with 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=PARTS, action="append", help="what to simulate (default: all)")
     parser.add_argument("--runs", type=int, help=f"runs a cell (default: {RUNS:,})")

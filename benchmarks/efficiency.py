@@ -42,7 +42,7 @@ EVERY = 10
 
 
 def benchmark(count: int) -> Benchmark:
-    """Return a benchmark with this many questions."""
+    """Return a benchmark with `count` questions."""
     made = Benchmark.create("Code words")
     for item in range(count):
         made.add_question(question(item), code(item), TEMPLATE.format(truth=code(item)), question_id=f"q{item}")
@@ -50,7 +50,7 @@ def benchmark(count: int) -> Benchmark:
 
 
 def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
-    """Run the benchmark with a journal and a result file, and return the seconds that this took.
+    """Run the benchmark with a journal and a result file, and return the time taken in seconds.
 
     Raises `SystemExit` if an item is not correct.
     """
@@ -70,9 +70,9 @@ def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
 def compare(
     name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool
 ) -> dict[str, tuple[float, float]]:
-    """Measure each way in turns, and print the medians.
+    """Measure each way in turn and print the medians.
 
-    Return, for each way, the ratio of ideal to actual time, and that ratio as a share of the bare loop's.
+    Returns, for each way, the ratio of ideal time to actual time, and this ratio as a share of the bare loop's ratio.
     """
     ideal = 2 * count * latency / at_once
     asked = benchmark(count)
@@ -102,9 +102,9 @@ def compare(
 
 
 def at_random(count: int, turns: int) -> float:
-    """Measure runs against a server that refuses a tenth of all requests, and print the medians.
+    """Measure runs against a server that rejects a tenth of all requests, and print the medians.
 
-    Return the ratio of the time of `found` to that of `fixed`.
+    Returns the ratio of the time taken by `found` to the time taken by `fixed`.
     """
     asked = benchmark(count)
     ways: dict[str, dict[str, Any]] = {"fixed": {"max_concurrency": AT_ONCE}, "found": {}}
@@ -134,7 +134,7 @@ def others(given: argparse.Namespace) -> None:
 
 
 def main(given: argparse.Namespace) -> None:
-    """Run the comparisons, and print the targets."""
+    """Run the comparisons and print the targets."""
     print(f"ideal time / wall; {machine()}")
     targets: list[Target] = []
     if given.only in (None, "wide"):
