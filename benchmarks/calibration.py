@@ -1,17 +1,17 @@
-"""How often the intervals of the corrected and of the raw pass rate contain the true rate.
+"""How often the intervals of the corrected and the raw pass rate contain the true rate.
 
     python benchmarks/calibration.py
     python benchmarks/calibration.py --quick
 
 Runs are simulated: each question has a chance of being answered right, drawn from a beta distribution with mean `p` and
-intraclass correlation .5; a judge gives a right answer the verdict correct with probability `se`, and a wrong one
-another verdict with probability `sp`. Labels are drawn as `karenina label` draws them, by verdict. Cells: p of .3, .6,
-.9; se and sp of .7, .85, .98; 30, 60, 100 or 300 labels; 300 questions with one answer, or 100 with five. The estimator
-is that of `karenina calibrate`, computed for many runs at once; the first runs of each cell are compared with the
-function that it calls.
+intraclass correlation .5. A judge gives a right answer the verdict "correct" with probability `se`, and gives a wrong
+answer a different verdict with probability `sp`. Labels are drawn by verdict, as in `karenina label`. Cells: p of .3,
+.6, .9; se and sp of .7, .85, .98; 30, 60, 100 or 300 labels; 300 questions with one answer, or 100 with five. The
+estimator is that of `karenina calibrate`, computed for many runs at once; the first runs in each cell are compared with
+the function it calls.
 
-Measured on 23 November 2026 with 4,000 runs a cell, a Monte Carlo error of .34 points: least, most and mean coverage of
-27 cells, and the mean width of the corrected interval.
+Measured on 23 November 2026 with 4,000 runs per cell, a Monte Carlo error of .34 points: the lowest, highest and mean
+coverage of 27 cells, and the mean width of the corrected interval.
 
 | | corrected | width | raw |
 |---|---|---|---|
@@ -24,10 +24,11 @@ Measured on 23 November 2026 with 4,000 runs a cell, a Monte Carlo error of .34 
 | 300 labels, 300 x 1 | 94.42, 96.12, 95.28% | .095 | 0, 95.28, 36.17% |
 | 300 labels, 100 x 5 | 93.50, 95.50, 94.72% | .134 | 0, 94.85, 38.33% |
 
-The least is 93.50% (90% right, se .98, sp .7, 300 labels, 100 x 5 answers), and the mean of all 216 cells 95.96%.
+The lowest coverage is 93.50% (90% right, se .98, sp .7, 300 labels, 100 x 5 answers), and the mean of all 216 cells is
+95.96%.
 
-Bounds: no cell under 93%, and the mean of all cells within 94-97.5%. `--quick` is a smoke test: few runs, and every
-bound is widened by three Monte Carlo errors. Ends with 1 if a bound is missed.
+Bounds: no cell below 93%, and the mean of all cells within 94-97.5%. `--quick` is a smoke test: it simulates few runs,
+and every bound is widened by three Monte Carlo errors. Exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations

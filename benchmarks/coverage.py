@@ -1,27 +1,28 @@
-"""How often the 95% intervals of reports contain the true value, and how often equal runs are called different.
+"""How often the 95% intervals in reports contain the true value, and how often equal runs are called different.
 
     python benchmarks/coverage.py
     python benchmarks/coverage.py --quick
     python benchmarks/coverage.py --only rates --sizes 50 200
 
 Runs are simulated: each question has a chance of being answered right, drawn from a beta distribution with mean `p` and
-intraclass correlation `likeness`; replicates are independent given it. So the true rate is `p`, and the true difference
-of two runs with the same `p` is 0. Cells: p of .5, .7, .9, .95, .97; likeness of 0, .3, .7, .95; 1 or 5 replicates; all
-of them judged, or 90%. The estimators are those of reports, computed for many runs at once (`coverage_estimators.py`);
-the first runs of each cell are compared with the functions that reports call.
+intraclass correlation `likeness`; given this chance, replicates are independent. So the true rate is `p`, and the true
+difference between two runs with the same `p` is 0. Cells: p of .5, .7, .9, .95, .97; likeness of 0, .3, .7, .95; 1 or 5
+replicates, of which all or 90% are judged. The estimators are those used in reports, computed for many runs at once
+(`coverage_estimators.py`); the first runs in each cell are compared with the functions that reports call.
 
 - `rates`: the interval of a pass rate.
-- `differences`: the interval of a difference, between runs with questions of their own chances (unequal) and between
-  runs that are exchangeable (equal; intervals may contain the truth more often there: if hardly a question flips, the
-  difference is 0 and so is its estimate).
+- `differences`: the interval of a difference, between runs whose questions have separate chances (unequal) and between
+  runs that are exchangeable (equal; these intervals may contain the true value more often: if hardly any question
+  flips, the difference is 0 and so is its estimate).
 - `p values`: the share of pairs whose sign-flip p is at most .01, .05 and .1.
 
-Bounds: no cell under 93%, the mean of the cells of one size within 94-97%, at 1,000 questions each cell within
-93.5-97%; p values of equal runs at most at their level by three Monte Carlo errors, of unequal runs at most 6.5% at
-.05. The default number of runs is so large that noise does not decide; the output states its Monte Carlo error.
-`--quick` is a smoke test: few runs of 50 questions, and every bound is widened by three Monte Carlo errors.
+Bounds: no cell below 93%, the mean of the cells of each size within 94-97%, and, at 1,000 questions, each cell within
+93.5-97%; p values of equal runs exceed their level by at most three Monte Carlo errors, and those of unequal runs are
+at most 6.5% at .05. The default number of runs is so large that noise is not decisive; the output states its Monte
+Carlo error. `--quick` is a smoke test: it simulates few runs of 50 questions, and every bound is widened by three Monte
+Carlo errors.
 
-Measured on 22 November 2026, 80 cells a row (least, mean and most). 50 and 200 questions with 12,000 runs a
+Measured on 22 November 2026, 80 cells per row (lowest, mean and highest). 50 and 200 questions with 12,000 runs per
 cell, a Monte Carlo error of .23 points; 1,000 questions with 3,000 runs (`--sizes 1000 --runs 3000`, .47 points):
 
 | | 50 questions | 200 | 1,000 |
@@ -30,10 +31,11 @@ cell, a Monte Carlo error of .23 points; 1,000 questions with 3,000 runs (`--siz
 | differences of unequal runs | 94.03, 96.03, 99.67% | 94.56, 95.12, 96.10% | 94.10, 95.06, 95.80% |
 | differences of equal runs | 94.42, 97.88, 100% | 94.62, 96.58, 100% | 93.70, 95.55, 99.53% |
 
-p at most .01, .05, .1, the highest cell: between equal runs 1.10, 5.23, 10.17% (50 questions), 1.07, 5.09, 10.00% (200)
-and 1.37, 5.53, 10.63% (1,000); between unequal runs 1.09, 5.03, 10.21%, 1.15, 5.28, 10.35% and 1.40, 5.73, 11.43%.
+p at most .01, .05, .1, in the highest cell: between equal runs 1.10, 5.23, 10.17% (50 questions), 1.07, 5.09, 10.00%
+(200) and 1.37, 5.53, 10.63% (1,000); between unequal runs 1.09, 5.03, 10.21%, 1.15, 5.28, 10.35% and 1.40, 5.73,
+11.43%.
 
-Ends with 1 if a bound is missed.
+Exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations

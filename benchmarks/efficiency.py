@@ -3,21 +3,21 @@
     python benchmarks/efficiency.py                       all comparisons, three times each
     python benchmarks/efficiency.py --questions 4000      the size stated in the target; takes some minutes
 
-Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a truth
-of its own. The ideal time is calls x latency / concurrent calls. The bare loop sends the same two requests from as many
-workers as there are concurrent calls, with aiohttp and nothing else.
+Each question is answered and judged. This takes two calls through the `openai` adapter, and each question has its own
+template and ground truth. The ideal time is calls x latency / concurrent calls. The bare loop sends the same two
+requests from as many workers as there are concurrent calls, with aiohttp and nothing else.
 
 - wide: 500 ms, 256 concurrent calls. `fixed` is a run whose models set `max_concurrency = 256`; `found` is a run
-  without any configuration, which starts with 32 and finds 256 by itself.
-- narrow: 100 ms, and a server that immediately answers 429 to all calls beyond 20. The bare loop knows the number; the
-  run does not.
-- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are in flight. The figure is the
-  time of `found` compared with that of `fixed` with 256.
+  without any configuration, which starts with 32 and finds 256 on its own.
+- narrow: 100 ms, and a server that immediately answers 429 to all calls beyond 20. The bare loop knows this number, but
+  the run does not.
+- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are in progress. The figure is
+  the time of `found` compared with that of `fixed` with 256.
 
-The runs keep a journal and write a result file, as `karenina run` does. One question is asked first, so that all
-modules are imported, as they are for the bare loop. The ways are measured in turns on one machine. Medians are printed,
-with the ratio to the bare loop of the same turn. Other frameworks (`peers.py`) also do the wide comparison, with fewer
-questions.
+The runs keep a journal and write a result file, as in `karenina run`. One question is asked first, so that all modules
+have been imported, as they have been for the bare loop. The ways are measured in turns on one machine. Medians are
+printed, with the ratio to the bare loop of the same turn. Other frameworks (`peers.py`) also do the wide comparison,
+with fewer questions.
 """
 
 from __future__ import annotations

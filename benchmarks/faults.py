@@ -1,27 +1,28 @@
-"""Kill a run repeatedly, over a server that fails, and check that nothing is lost and no call is made twice.
+"""Kill a run repeatedly, using a server that fails, and check that nothing is lost and no call is made twice.
 
     python benchmarks/faults.py                           50 kills; takes some minutes
     python benchmarks/faults.py --kills 8 --questions 60  the same, smaller
 
-Of the requests, 10% are answered with status 429 and 5% with 500, 2% are never answered, for 2% the connection is
+Of the requests, 10% are answered with status 429 and 5% with 500, 2% are never answered, 2% have their connection
 closed without a reply, and 2% get truncated JSON. The command `karenina run` is killed with SIGKILL at random moments,
-while it starts and while it makes calls, and repeated; the last time it may finish. Then an undisturbed run over a
-server without faults does the same work. The following must hold, or the script exits with 1:
+both while it starts and while it makes calls, and repeated; the last time, it may finish. Then an undisturbed run that
+uses a server without faults does the same work. The following must be true, otherwise the script exits with 1:
 
 - Every item has one result, and the results equal those of the undisturbed run, including the token counts.
-- No call was repeated after its reply, unless it was in flight when its run was killed: its reply was neither in the
+- No call was repeated after its reply, unless it was in progress when its run was killed: its reply was neither in the
   journal, which is read after every kill, nor used, so that run had not asked the judge and stored no result. The API
   key of a request identifies its run, because a request may reach the server after the run that sent it is dead.
-- The same command once more makes no call, and a replay without the server writes an identical file.
+- Running the same command once more makes no call, and a replay without the server writes an identical file.
 
     python benchmarks/faults.py --replies                 replies that servers are known to send, and no kill
-    python benchmarks/faults.py --replies --wire openai   over one wire format
+    python benchmarks/faults.py --replies --wire openai   with one wire format
 
 Of the calls to the model and to the judge, 30% get one of the bad replies in `reply_kinds.py`: finish reasons that mean
 an error, a filter or a limit, empty replies, thoughts, unusual parts and tokens, streams that break off, and JSON that
-is hard to read. From the replies in the server's log, its table determines how an item must end, after how many calls,
-and with which answer and token counts. Each item is compared with this, and so is the number of unknown finish reasons
-that the run reports. Then the same is done with a budget, which must not be exceeded by more than the price of a call.
+is hard to read. Based on the replies in the server's log, its table determines how an item must end, after how many
+calls, and with which answer and token counts. Each item is compared with this, and so is the number of unknown finish
+reasons reported by the run. Then the same is done with a budget, which must not be exceeded by more than the price of
+one call.
 """
 
 from __future__ import annotations

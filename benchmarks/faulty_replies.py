@@ -73,9 +73,7 @@ def say(request: Request) -> Say:
 
 
 def fill(request: Request) -> Say:
-    """Return a good reply from the judge: the bait if it is in the request, otherwise the last code word in the
-    request.
-    """
+    """Return a good reply from the judge: the bait if it is in the request, otherwise the request's last code word."""
     words = [word.decode() for word in CODE.findall(request.data)]
     word = BAIT if BAIT in words else words[-1] if words else ""
     return Say(json.dumps({"word": value(word)}), usage=Usage(*GOOD), model="m")

@@ -4,11 +4,12 @@
     python benchmarks/gateway.py --litellm gateway/bin/litellm
     python benchmarks/gateway.py --litellm gateway/bin/litellm --karenina old=OLD/bin/python --karenina new=bin/python
 
-LiteLLM's proxy, in an environment of its own, is placed between `karenina run` and the scripted server, which answers
-10% of the calls with status 429, 5% with 500 and 5% with a reply without text, and breaks off 5% in the middle. All
-answers are right, so an item that is judged must be correct. There are three variants: `openai`, `openai` streamed, and
-`openai_endpoint`; `--karenina` runs them with the command of each environment. The proxy forwards errors and does not
-retry, and reaches no network but loopback. Exits with 1 if an item of the last environment is wrong or has no result.
+LiteLLM's proxy, in its own environment, is placed between `karenina run` and the scripted server, which answers 10% of
+the calls with status 429, 5% with 500 and 5% with a reply without text, and breaks off 5% in the middle. All answers
+are right, so any item that is judged must be correct. There are three variants: `openai`, `openai` with streaming, and
+`openai_endpoint`; `--karenina` runs them with the command in each environment. The proxy forwards errors without
+retrying, and accesses no network except the loopback interface. Exits with 1 if an item in the last environment is
+wrong or has no result.
 """
 
 from __future__ import annotations
