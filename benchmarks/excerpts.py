@@ -40,7 +40,7 @@ EXPECTED = {
 
 
 def responses(folder: Path) -> list[str]:
-    """Return the recorded responses in all files that have at least thirty words."""
+    """Return all recorded responses of at least thirty words."""
     found = []
     for name in FILES:
         file = folder / f"{name}.jsonl"

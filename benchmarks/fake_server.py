@@ -37,7 +37,7 @@ def code(item: int) -> str:
 
 
 def item_of(request: Request) -> str:
-    """Return the number of the item, which is where judge requests start to differ from each other."""
+    """Return the number of the item in the request, or an empty string if there is none."""
     found = ITEM.findall(request.data)
     return found[-1].decode() if found else ""
 

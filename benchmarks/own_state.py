@@ -1,4 +1,4 @@
-"""A temporary state folder for the benchmarks and the processes they start, to protect the user's own state folder."""
+"""A temporary state folder for the benchmarks and the processes they start, to protect the user's own folder."""
 
 import os
 import tempfile

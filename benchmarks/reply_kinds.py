@@ -61,7 +61,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the replies to an item's calls require. `calls` contains the numbers of calls to the model and to the judge.
+    """What the replies to an item's calls require. `calls` are the numbers of calls to the model and to the judge.
 
     `text` is `whole` if the answer is complete, `cut` if it is cut off, and empty if there is no answer.
     """

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
     """Return an MCP server that offers `tools`, or None if there are no tools.
 
-    `lost` is called with the error if the connection to a tool's server is lost. Tools are called in the same way as in
-    all other adapters, so that the same call fails with the same message.
+    `lost` is called with the error if a tool's server has ended. Tools are called in the same way as in all other
+    adapters, so that the same call fails with the same message.
     """
     if not tools:
         return None
@@ -77,7 +77,7 @@ class ClaudeAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the agent until it answers or reaches a limit.
 
-        Raises `PortError` if the run fails; the error's `partial` is the trace so far.
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
         """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()

@@ -81,7 +81,7 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI and yield its response to the last message.
+        """Send the conversation to the CLI, and yield the messages it sends after receiving the last one.
 
         The CLI reads one message at a time. Earlier messages are sent as history, which the CLI does not answer. Raises
         `CLIError` if the CLI ends or cannot be reached.

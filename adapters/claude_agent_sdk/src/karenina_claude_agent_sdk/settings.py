@@ -70,17 +70,18 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own or, failing that, the one in `ANTHROPIC_API_KEY`. None if there is no key.
+    """Return the API key: the model's own or, failing that, the one in `ANTHROPIC_API_KEY`.
 
-    A key from the environment is sent only to Anthropic, to the server in `ANTHROPIC_BASE_URL`, and to localhost, so
-    that the configuration in somebody else's benchmark cannot send it anywhere else.
+    Returns None if there is no key. A key from the environment is sent only to Anthropic, to the server in
+    `ANTHROPIC_BASE_URL`, and to localhost, so that the configuration in somebody else's benchmark cannot send it
+    anywhere else.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: the configured path, or the CLI in the SDK's wheel.
+    """Return the path of the Claude CLI: the configured path or, failing that, the CLI in the SDK's wheel.
 
     Returns None if there is neither.
     """

@@ -201,7 +201,7 @@ def _timeout(model: ModelConfig) -> float:
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic rejected, worded as the end of a sentence. Empty for any other error."""
+    """Return the fields that pydantic rejected, worded as the end of a sentence, or an empty string for other errors."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

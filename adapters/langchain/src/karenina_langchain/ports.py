@@ -116,7 +116,7 @@ class LangchainAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails; the error's `partial` is the trace so far.
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 

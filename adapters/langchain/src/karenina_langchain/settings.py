@@ -106,7 +106,10 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables for the provider's key. Empty for a provider that only LangChain knows."""
+    """Return the environment variables for the provider's key.
+
+    The list is empty for a provider that only LangChain knows.
+    """
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
@@ -162,7 +165,10 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's own URL and the one in the environment. Empty for a provider that only LangChain knows."""
+    """Return the provider's own URL and the one in the environment.
+
+    The list is empty for a provider that only LangChain knows.
+    """
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 

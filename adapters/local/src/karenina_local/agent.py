@@ -33,7 +33,7 @@ class LocalAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails; the error's `partial` is the trace so far.
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
         """
         chat = ChatConversation(await self._local.port(info), messages)
         try:

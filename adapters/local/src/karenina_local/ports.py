@@ -69,7 +69,7 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types stated in a schema. Empty if the schema states none."""
+    """Return the types stated in a schema, or an empty tuple if it states none."""
     kind = schema.get("type", ())
     return (kind,) if isinstance(kind, str) else tuple(kind)
 

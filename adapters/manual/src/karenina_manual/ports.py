@@ -31,7 +31,7 @@ class RecordedLLM:
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the recorded answer to the question in `info`; `messages` are ignored.
+        """Return the recorded answer to the question in `info`. `messages` are ignored.
 
         Raises a permanent `PortError` if there is no recording, or if the recording is not an answer.
         """

@@ -330,7 +330,7 @@ class RecordingIndex:
 
 
 def _replicates_of(recorded: Recording) -> Iterable[int]:
-    """Return the replicates of a recording. Empty if the recording applies to every replicate."""
+    """Return the replicates of a recording, or nothing if the recording applies to every replicate."""
     if isinstance(recorded.value, Mapping) and "replicates" in recorded.value:
         return range(1, len(recorded.value["replicates"]) + 1)
     return () if recorded.replicate is None else (recorded.replicate,)

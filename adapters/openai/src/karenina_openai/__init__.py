@@ -16,7 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes. Until then, the adapter can be listed without loading an HTTP client."""
+    """Import and return the port classes. The import is deferred, so that listing the adapter loads no HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 

@@ -93,10 +93,11 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own or, failing that, the one in `OPENAI_API_KEY`. None if there is no key.
+    """Return the API key: the model's own or, failing that, the one in `OPENAI_API_KEY`.
 
-    A key from the environment is sent only to OpenAI, to the server in `OPENAI_BASE_URL`, and to localhost, so that the
-    configuration in somebody else's benchmark cannot send it anywhere else.
+    Returns None if there is no key. A key from the environment is sent only to OpenAI, to the server in
+    `OPENAI_BASE_URL`, and to localhost, so that the configuration in somebody else's benchmark cannot send it anywhere
+    else.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)

@@ -167,7 +167,7 @@ def _settings(context: VerificationContext) -> AgenticSettings:
 
 
 def _deep_judgment_is_on(config: VerificationConfig) -> bool:
-    """Return whether deep judgment of templates is on. False if karenina-deep-judgment is not installed."""
+    """Return whether deep judgment of templates is on. It is off if karenina-deep-judgment is not installed."""
     mode = config.setting("deep_judgment_mode") if config.has("deep_judgment_mode") else "disabled"
     enabled = config.setting("deep_judgment_enabled") if config.has("deep_judgment_enabled") else False
     return mode != "disabled" or bool(enabled)

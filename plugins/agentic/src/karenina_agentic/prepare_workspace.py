@@ -66,7 +66,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it. Empty if the folder is unavailable."""
+        """Return the question's folder if answers get copies of it, or nothing if the folder is unavailable."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()

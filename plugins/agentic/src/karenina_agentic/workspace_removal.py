@@ -36,7 +36,7 @@ from karenina_toolkit.files.state_folder import (
 
 
 class FolderReplaced(OSError):
-    """Raised when the path of a folder that was created now leads to a different file or folder."""
+    """Raised when there is now a different file or folder at the path of a folder that was created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Take a folder that was removed off the list, and delete the file if the list is now empty."""
+        """Remove a deleted folder from the list. If the list is then empty, delete the file."""
         with self._lock:
             if folder.path not in self._paths:
                 return

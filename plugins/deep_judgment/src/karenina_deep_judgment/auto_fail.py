@@ -72,7 +72,10 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
-    """Return whether the fields were compared without a decision. False if nothing was compared."""
+    """Return whether the fields were compared without reaching a decision.
+
+    Returns False if nothing was compared.
+    """
     try:
         return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
     except MissingArtifact:  # nothing was compared

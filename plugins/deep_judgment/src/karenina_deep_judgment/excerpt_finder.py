@@ -100,7 +100,7 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Return the position of `excerpt` in `text`, or None if it is not found; see `SearchableText.find`."""
+    """Return the position of `excerpt` in `text`, or None if it is not found. See `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 

@@ -112,7 +112,7 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the problems found when the model itself fills in the template from answers. Empty if there are none.
+    """Return the problems, if any, that occur when the model itself fills in the template from answers.
 
     The reference answer must pass, and the first of the other answers must fail. Raises `PortError` if a call fails.
     """

@@ -68,7 +68,7 @@ class JuryRecord(BaseModel, defer_build=True):
 
     @property
     def unanimous(self) -> bool:
-        """Whether all voting judges agreed on everything. False if nothing was counted."""
+        """Whether votes were counted and all voting judges agreed on everything."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 

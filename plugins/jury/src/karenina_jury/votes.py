@@ -69,7 +69,7 @@ class Ballot:
 
     @property
     def kind(self) -> str | None:
-        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
+        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer, or None if the judge failed.
 
         If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
         """
@@ -86,7 +86,7 @@ class Ballot:
 
     @property
     def missing_excerpts(self) -> Sequence[str]:
-        """The fields for which the judge found no excerpt. Empty without deep judgment."""
+        """The fields for which the judge found no excerpt. There are none without deep judgment."""
         judgment = self.result.deep_judgment
         return (judgment.attributes_without_excerpts or ()) if judgment is not None else ()
 

@@ -40,7 +40,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, batched with others from this event loop iteration. Dropped if the worker is dead."""
+        """Send a message, batched with others from this event loop iteration. It is dropped if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:

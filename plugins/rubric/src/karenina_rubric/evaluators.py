@@ -71,7 +71,10 @@ class TraitEvaluator(Protocol):
 
 
 def find_flaw(evaluator: object) -> str | None:
-    """Return why an object cannot be used as a trait evaluator, and how to fix it. None if it can be used."""
+    """Return why an object cannot be used as a trait evaluator, and how to fix it.
+
+    Returns None if it can be used.
+    """
     if isinstance(evaluator, type):
         return f"karenina_trait_evaluators returned the class {evaluator.__name__}: return an instance of it"
     kind = type(evaluator).__name__

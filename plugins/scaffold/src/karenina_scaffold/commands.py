@@ -37,7 +37,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names taken by plugins. Empty for kinds whose names start with the package name."""
+    """Return the names taken by plugins, or nothing for kinds whose names start with the package name."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}

@@ -1,4 +1,4 @@
-"""Cases made from a benchmark's templates, with the true value stated plainly, hidden, denied, corrected or absent."""
+"""Cases made from a benchmark's templates: the true value stated plainly, hidden, denied, corrected or absent."""
 
 from __future__ import annotations
 

@@ -42,7 +42,9 @@ class Miss(BaseModel, defer_build=True):
 
 
 class FamilyScore(BaseModel, defer_build=True):
-    """The counts for one family of cases: how many were `judged`, and how many of these `missed` the right verdict."""
+    """The counts for one family of cases: how many were `judged`, and how many of these got the wrong verdict
+    (`missed`).
+    """
 
     model_config = ConfigDict(frozen=True)
 
