@@ -16,7 +16,10 @@ __all__ = ["ClaudeExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes. The import is deferred, so that the adapter can be listed without its SDK."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without its SDK.
+    """
     from karenina_claude_tool.ports import ClaudeAgent, ClaudeLLM, ClaudeParser
 
     return ClaudeLLM, ClaudeParser, ClaudeAgent

@@ -24,7 +24,10 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes. The import is deferred, so that the adapter can be listed without LangChain."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without LangChain.
+    """
     from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent

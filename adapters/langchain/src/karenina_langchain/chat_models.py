@@ -201,7 +201,10 @@ def _timeout(model: ModelConfig) -> float:
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic rejected, worded as the end of a sentence, or an empty string for other errors."""
+    """Return the fields that pydantic rejected, worded as the end of a sentence.
+
+    Returns an empty string for any other error.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -39,7 +39,10 @@ def unavailable() -> str | None:
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes. The import is deferred, so that the adapter can be listed without llama.cpp."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without llama.cpp.
+    """
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 

@@ -43,7 +43,7 @@ class ProposalError(ValueError):
 
 
 class ProposedField(BaseModel):
-    """One field of a proposed template. Every value is data and is never turned into code."""
+    """One field of a proposed template. Every value is data; none of it becomes code."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

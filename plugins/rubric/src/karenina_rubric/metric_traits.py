@@ -1,4 +1,4 @@
-"""`MetricTraitEvaluator`, which computes precision, recall and other metrics of an answer from expected statements."""
+"""`MetricTraitEvaluator`, which computes an answer's precision, recall and other metrics from expected statements."""
 
 from __future__ import annotations
 
