@@ -4,9 +4,9 @@
     python benchmarks/agreement.py nq301 --rows 120   a local judge extracts, a program compares with the gold list
 
 The rows come from `evouna.jsonl` and `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`). They are
-processed by `karenina run` like a user's data: a benchmark file, a file of recorded answers, a result file. Accuracy
-and Cohen's kappa against the human labels are printed beside those of plain string matching on the same rows. Rows that
-were not judged are counted, but are in neither figure.
+processed by `karenina run` in the same way as a user's data: a benchmark file, a file of recorded answers, a result
+file. The accuracy and Cohen's kappa against the human labels are printed next to those of plain string matching on the
+same rows. Rows that were not judged are counted, but not included in either figure.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Answer(BaseAnswer):
 
 
 def gold_pattern(gold: Iterable[str]) -> str:
-    """Return a pattern that matches texts which state one of the right answers.
+    """Return a pattern that matches texts stating one of the correct answers.
 
-    A text matches in two cases. Either it contains every distinctive word of a right answer, in any order ("in
-    Landover, Maryland" for "Landover"), or it consists only of words of one right answer, at least one of them
+    A text matches in two cases. Either it contains every distinctive word of a correct answer, in any order ("in
+    Landover, Maryland" for "Landover"), or it consists only of words from one correct answer, at least one of which is
     distinctive ("Maryland" for "Landover, Maryland").
     """
     alternatives = []
@@ -68,7 +68,7 @@ def gold_pattern(gold: Iterable[str]) -> str:
 
 
 def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, float]:
-    """Return the accuracy, and Cohen's kappa (J. Cohen, 1960): the agreement beyond that expected by chance."""
+    """Return the accuracy and Cohen's kappa (J. Cohen, 1960), which is the agreement beyond that expected by chance."""
     count = len(labels)
     observed = sum(one == other for one, other in zip(verdicts, labels, strict=True)) / count
     yes, truly = sum(verdicts) / count, sum(labels) / count
@@ -77,27 +77,30 @@ def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, 
 
 
 def exact(response: str, gold: str) -> bool:
-    """Return whether the response is the right answer and nothing else."""
+    """Return whether the response is the correct answer and nothing else."""
     return _plain(response) == _plain(gold)
 
 
 def contains(response: str, gold: str) -> bool:
-    """Return whether the response contains the right answer, ignoring case."""
+    """Return whether the response contains the correct answer, ignoring case."""
     return gold.casefold() in response.casefold()
 
 
 def says_gold(response: str, gold: Iterable[str]) -> bool:
-    """Return the verdict of the template's comparison applied to the whole response, without a judge."""
+    """Return the verdict of applying the template's comparison to the whole response, without a judge."""
     return re.search(gold_pattern(gold), response, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _plain(text: str) -> str:
-    """Return text in lower case without punctuation and redundant spaces."""
+    """Return text in lower case, without punctuation and redundant spaces."""
     return normalize(text, ["lowercase", "remove_punctuation", "strip", "collapse_whitespace"])
 
 
 def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
-    """Return `size` rows (None: all), if possible half of them labelled right and half wrong; always the same rows."""
+    """Return `size` rows (all if None), which are always the same.
+
+    If possible, half of them are labelled correct and half of them wrong.
+    """
     if size is None or size >= len(rows):
         return rows
     draw = random.Random(SEED)
@@ -108,7 +111,7 @@ def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]
 
 
 def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folder: Path) -> VerificationResultSet:
-    """Write the benchmark and the recorded answers of `rows` to `folder`, and return the results of `karenina run`."""
+    """Write the benchmark and the recorded answers in `rows` to `folder`, and return the results of `karenina run`."""
     benchmark = Benchmark.create(name="recorded answers")
     for row in rows:
         gold = row["gold"]
@@ -126,7 +129,7 @@ def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folde
 
 
 def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: float) -> None:
-    """Print a line for each method: accuracy and kappa against the human labels, and the number of rows."""
+    """Print a line for each method, with the accuracy and kappa against the human labels and the number of rows."""
     by_id = {result.question_id: result for result in results}
     if len(results) != len(rows) or set(by_id) != {row["id"] for row in rows}:
         raise SystemExit(f"there are {len(rows)} rows, but {len(results)} results")
@@ -134,7 +137,7 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
     print(f"{'method':<32}{'judged':>8}{'accuracy':>10}{'kappa':>8}")
 
     def line(name: str, verdict: Callable[[dict[str, Any]], bool | None]) -> None:
-        """Print the figures of one method. Raises `SystemExit` if it judged no row."""
+        """Print the figures for one method. Raises `SystemExit` if it judged no row."""
         pairs = [(found, bool(row["human_label"])) for row in rows if (found := verdict(row)) is not None]
         if not pairs:
             errors = [result.metadata.error for result in results if result.metadata.error]
@@ -154,7 +157,7 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
 
 
 def main() -> None:
-    """Read the arguments, run the evaluation, and print the report."""
+    """Parse the arguments, run the evaluation, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=sorted(FILES))
     parser.add_argument("--rows", type=int, help="the size of a balanced sample (default: all rows)")

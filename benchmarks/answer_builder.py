@@ -1,8 +1,8 @@
-"""Answers built from recorded ones: texts that mention a right and a wrong value, and commit to one or to neither.
+"""Answers built from recorded ones: texts that mention a correct and a wrong value, and commit to one or neither.
 
-A recorded question provides a right value and a wrong one, both in the words of recorded answers. Each kind of answer
-inserts them into one of its wordings. Half of the questions are for choosing prompts, the other half for reporting, and
-each half has its own wordings, so that no prompt is fitted to the sentences that are reported.
+A recorded question provides a correct value and a wrong one, both in the words of recorded answers. Each kind of answer
+inserts them into one of its wordings. Half of the questions are used to choose prompts, and the other half to report
+results. Each half has its own wordings, so that no prompt is fitted to the sentences used for reporting.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ _TENS: Final = re.findall(r"\w+", "_ _ twenty thirty forty fifty sixty seventy e
 
 @dataclass(frozen=True, slots=True)
 class BuiltAnswer:
-    """A built answer: its question, kind and part, and whether the verdict on it must be "correct".
+    """A built answer: its question, kind and part, and whether the verdict on it should be "correct".
 
-    `template` is the source of its template, and `plain` the verdict of comparing the whole text with the truth.
+    `template` is the source of its template, and `plain` is the verdict of comparing the whole text with the ground
+    truth.
     """
 
     id: str
@@ -88,7 +89,7 @@ class BuiltAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A recorded question, with a right and a wrong value in the words of recorded answers."""
+    """A recorded question, with a correct and a wrong value in the words of recorded answers."""
 
     question: str
     gold: Sequence[str]
@@ -116,7 +117,7 @@ def build(rows: Iterable[Mapping[str, Any]]) -> list[BuiltAnswer]:
 
 
 def _source(question: str, rows: Sequence[Mapping[str, Any]]) -> _Source | None:
-    """Return the question with its values, or None if no short right value or no short wrong value was recorded."""
+    """Return the question with its values, or None if there is no short correct value or no short wrong value."""
     gold = list(dict.fromkeys(text.replace("\xa0", " ") for row in rows for text in row["gold"]))
     short = [(_tidy(row["response"]), bool(row["human_label"])) for row in rows]
     short = sorted({(text, label) for text, label in short if len(text) > 2 and len(text.split()) <= 6})
@@ -135,7 +136,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _in_words(source: _Source) -> Iterator[BuiltAnswer]:
-    """Yield a right and a wrong answer to the question in a wording of each kind."""
+    """Yield a correct and a wrong answer to the question in one wording of each kind."""
     template = ON_EXTRACTED.format(pattern=gold_pattern(source.gold), gold=" / ".join(source.gold))
     for kind, wordings in WORDINGS.items():
         of_part = wordings[source.part]
@@ -153,7 +154,7 @@ def _in_words(source: _Source) -> Iterator[BuiltAnswer]:
 
 
 def _in_other_notations(question: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BuiltAnswer]:
-    """Yield answers whose date or number is written in another unit or notation than the truth."""
+    """Yield answers whose date or number is in a different unit or notation from the ground truth."""
     gold = [text.replace("\xa0", " ").replace("â€“", "-") for row in rows for text in row["gold"]]
     for text in dict.fromkeys(gold):
         day = _date(text)
@@ -182,7 +183,7 @@ def _in_other_notations(question: str, rows: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def _date(text: str) -> datetime | None:
-    """Return the date in a text such as "May 3, 1990" or "3 May 1990"; None for any other text."""
+    """Return the date in a text such as "May 3, 1990" or "3 May 1990", or None for any other text."""
     for format in ("%B %d, %Y", "%d %B %Y"):
         try:
             return datetime.strptime(text.strip(), format)
@@ -198,7 +199,7 @@ def _date_writer(question: str, turn: int) -> Callable[[datetime], str]:
 
 
 def _number_writer(question: str, truth: int) -> tuple[Callable[[int], str], str]:
-    """Return a function that writes a number as this question requires, and the description of the template field."""
+    """Return a function that writes a number as this question requires, and a description for the template field."""
     described = "The number that the response gives as its answer to the question"
     units = next((units for word, units in UNITS.items() if word in question), None)
     if units is not None:
@@ -234,10 +235,10 @@ def _year_in_words(year: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Return text with normalized spaces, without spaces and full stops at its ends."""
+    """Return text with normalized spaces, and without spaces and full stops at its ends."""
     return re.sub(r"\s+([,.])", r"\1", " ".join(text.replace("\xa0", " ").split())).strip(" .")
 
 
 def _digest(*parts: str) -> int:
-    """Return a number from a digest of `parts`, for choices that are the same in each run."""
+    """Return a number derived from a digest of `parts`, used for choices that must be the same in each run."""
     return int(sha256("\n".join(parts).encode()).hexdigest()[:8], 16)

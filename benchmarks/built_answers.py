@@ -1,19 +1,20 @@
-"""How much the judge matters: verdicts on answers that mention a right and a wrong value.
+"""How much the judge matters: verdicts on answers that mention a correct and a wrong value.
 
     python benchmarks/built_answers.py --part report --judge qwen2.5-coder-0.5b --rows 200
     python benchmarks/built_answers.py --part choose --judge qwen2.5-coder-0.5b --rows 60 --instructions prompt.txt
     python benchmarks/built_answers.py --list
 
-The answers are built from recorded questions and values (`answer_builder.py`), so the right verdict on each is known.
-The table compares, by kind, the share of right verdicts of a plain comparison with the whole text and of Karenina with
-each judge: the judge extracts a value, and a program compares it by the same rule. The intervals (95%) account for
-several answers to one question. Items that are not judged count as wrong here, and are also counted separately.
+The answers are built from recorded questions and values (`answer_builder.py`), so the correct verdict on each is known.
+For each kind of answer, the table compares the share of correct verdicts from a plain comparison with the whole text
+and from Karenina with each judge: the judge extracts a value, and a program compares it by the same rule. The 95%
+intervals account for there being several answers to one question. Items that are not judged count as wrong here, and
+are also counted separately.
 
-Prompts are chosen on one half of the questions (`--part choose`) and reported on the other. `--instructions` tests
-other instructions, `--plain` the prompt for large judges, and `--once` the prompt for small judges without the second
-look at masked values. `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which have human labels, instead. With
-`--keep`, a run that was stopped continues, and the verdicts are written as JSON lines; `--against FILE` prints the
-paired difference from such verdicts.
+Prompts are chosen on one half of the questions (`--part choose`) and reported on the other half. `--instructions` tests
+different instructions, `--plain` tests the prompt for large judges, and `--once` tests the prompt for small judges
+without the second look at masked values. `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which have human
+labels, instead. With `--keep`, a run that was stopped is continued, and the verdicts are written as JSON lines.
+`--against FILE` prints the paired difference from such verdicts.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ Verdicts = dict[str, bool | None]
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file of recorded data. Raises `SystemExit` if it does not exist."""
+    """Return the rows in a file of recorded data. Raises `SystemExit` if the file does not exist."""
     if not file.is_file():
         raise SystemExit(f"{file} does not exist; give the folder of the recorded data with --data")
     return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
 
 
 def recorded_answers(rows: Iterable[dict[str, Any]]) -> list[BuiltAnswer]:
-    """Return recorded answers with human labels, in the form of built ones."""
+    """Return recorded answers with human labels, in the same form as built answers."""
     return [
         BuiltAnswer(
             id=row["id"],
@@ -68,8 +69,9 @@ def recorded_answers(rows: Iterable[dict[str, Any]]) -> list[BuiltAnswer]:
 
 
 def draw(answers: Sequence[BuiltAnswer], size: int | None) -> list[BuiltAnswer]:
-    """Return `size` of the answers (None: all), taken from each kind in turn. A larger draw contains each
-    smaller one.
+    """Return `size` of the answers (all if None), taken from each kind in turn.
+
+    A larger draw contains each smaller draw.
     """
     position: Counter[str] = Counter()
     ranked = []
@@ -81,7 +83,7 @@ def draw(answers: Sequence[BuiltAnswer], size: int | None) -> list[BuiltAnswer]:
 
 
 def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **settings: Any) -> Verdicts:
-    """Run Karenina, and return the verdicts. Each is written to `verdicts.jsonl` in `folder` as it arrives."""
+    """Run Karenina and return the verdicts. Each verdict is written to `verdicts.jsonl` in `folder` as it arrives."""
     benchmark = Benchmark.create(name="built answers")
     for answer in answers:
         benchmark.add_question(answer.question, "known", answer.template, question_id=answer.id)
@@ -93,7 +95,7 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
     with (folder / "verdicts.jsonl").open("w", encoding="utf-8") as file:
 
         def note(result: VerificationResult) -> None:
-            """Record a verdict, and write it to the file at once."""
+            """Record a verdict and write it to the file immediately."""
             verdict = bool(result.template.verify_result) if result.outcome.has_verdict else None
             value = (result.template.parsed_llm_response or {}).get("answer")
             found[result.question_id] = verdict
@@ -106,7 +108,7 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
 
 
 def table(answers: Sequence[BuiltAnswer], columns: dict[str, dict[str, bool]]) -> list[str]:
-    """Return the lines of a Markdown table: the share of right verdicts in each column, by kind of answer."""
+    """Return the lines of a Markdown table with the share of correct verdicts in each column, by kind of answer."""
     lines = [f"| kind | answers | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for kind in [*dict.fromkeys(answer.kind for answer in answers), "all"]:
         chosen = [answer for answer in answers if kind in ("all", answer.kind)]
@@ -119,7 +121,7 @@ def table(answers: Sequence[BuiltAnswer], columns: dict[str, dict[str, bool]]) -
 
 
 def difference(answers: Sequence[BuiltAnswer], verdicts: dict[str, bool], file: Path) -> str:
-    """Return a line with the paired difference between the shares of right verdicts here and in `file`."""
+    """Return a line with the paired difference between the shares of correct verdicts here and in `file`."""
     before = {row["id"]: row["verdict"] for row in read(file)}
     both = [answer for answer in answers if answer.id in before]
     differences = [
@@ -131,7 +133,7 @@ def difference(answers: Sequence[BuiltAnswer], verdicts: dict[str, bool], file: 
 
 
 def main() -> None:
-    """Read the arguments, run the judges, and print the table."""
+    """Parse the arguments, run the judges, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["choose", "report"], default="report")
     parser.add_argument("--rows", type=int, help="the number of answers, the same for each kind (default: all)")

@@ -1,17 +1,17 @@
-"""How often the intervals of the corrected and of the raw pass rate contain the true rate.
+"""How often the intervals of the corrected and the raw pass rate contain the true rate.
 
     python benchmarks/calibration.py
     python benchmarks/calibration.py --quick
 
 Runs are simulated: each question has a chance of being answered right, drawn from a beta distribution with mean `p` and
-intraclass correlation .5; a judge gives a right answer the verdict correct with probability `se`, and a wrong one
-another verdict with probability `sp`. Labels are drawn as `karenina label` draws them, by verdict. Cells: p of .3, .6,
-.9; se and sp of .7, .85, .98; 30, 60, 100 or 300 labels; 300 questions with one answer, or 100 with five. The estimator
-is that of `karenina calibrate`, computed for many runs at once; the first runs of each cell are compared with the
-function that it calls.
+intraclass correlation .5. A judge gives a right answer the verdict "correct" with probability `se`, and gives a wrong
+answer a different verdict with probability `sp`. Labels are drawn by verdict, as in `karenina label`. Cells: p of .3,
+.6, .9; se and sp of .7, .85, .98; 30, 60, 100 or 300 labels; 300 questions with one answer, or 100 with five. The
+estimator is that of `karenina calibrate`, computed for many runs at once; the first runs in each cell are compared with
+the function it calls.
 
-Measured on 23 November 2026 with 4,000 runs a cell, a Monte Carlo error of .34 points: least, most and mean coverage of
-27 cells, and the mean width of the corrected interval.
+Measured on 23 November 2026 with 4,000 runs per cell, a Monte Carlo error of .34 points: the lowest, highest and mean
+coverage of 27 cells, and the mean width of the corrected interval.
 
 | | corrected | width | raw |
 |---|---|---|---|
@@ -24,10 +24,11 @@ Measured on 23 November 2026 with 4,000 runs a cell, a Monte Carlo error of .34 
 | 300 labels, 300 x 1 | 94.42, 96.12, 95.28% | .095 | 0, 95.28, 36.17% |
 | 300 labels, 100 x 5 | 93.50, 95.50, 94.72% | .134 | 0, 94.85, 38.33% |
 
-The least is 93.50% (90% right, se .98, sp .7, 300 labels, 100 x 5 answers), and the mean of all 216 cells 95.96%.
+The lowest coverage is 93.50% (90% right, se .98, sp .7, 300 labels, 100 x 5 answers), and the mean of all 216 cells is
+95.96%.
 
-Bounds: no cell under 93%, and the mean of all cells within 94-97.5%. `--quick` is a smoke test: few runs, and every
-bound is widened by three Monte Carlo errors. Ends with 1 if a bound is missed.
+Bounds: no cell below 93%, and the mean of all cells within 94-97.5%. `--quick` is a smoke test: it simulates few runs,
+and every bound is widened by three Monte Carlo errors. Exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ MEANS = (0.94, 0.975)
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of run, with its number of labels."""
+    """A kind of run, and its number of labels."""
 
     rate: float
     sensitivity: float
@@ -82,8 +83,9 @@ class Cell:
         )
 
     def draw(self, runs: int, random: np.random.Generator) -> tuple[Array, Array]:
-        """Return which answers are right, and which have the verdict correct. The axes are run, question and
-        replicate.
+        """Return which answers are right, and which have the verdict "correct".
+
+        The axes are run, question and replicate.
         """
         weight = (1 - LIKENESS) / LIKENESS
         shape = (runs, self.questions, self.replicates)
@@ -103,7 +105,10 @@ class Coverage:
 
 
 def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tuple[Array, Array]:
-    """Return the stratum of each answer (0 or 1), and whether it is labelled. A row is a run, a column an answer."""
+    """Return the stratum of each answer (0 or 1), and whether it is labelled.
+
+    Rows are runs, and columns are answers.
+    """
     runs, answers = correct.shape
     positive = correct.sum(1)
     small = (positive < LEAST) | (answers - positive < LEAST)
@@ -120,15 +125,15 @@ def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tup
 
 
 def _plan(sizes: tuple[int, ...], labels: int) -> tuple[int, ...]:
-    """Return the number of labels for each stratum, as `karenina label` allocates them."""
+    """Return the number of labels for each stratum, allocated as in `karenina label`."""
     found = allocate({at: size for at, size in enumerate(sizes) if size}, labels)
     return tuple(found.get(at, 0) for at in range(len(sizes)))
 
 
 def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: int) -> tuple[Array, Array]:
-    """Return the bounds of the corrected rate of each run.
+    """Return the bounds of each run's corrected rate.
 
-    Raises `AssertionError` if those of the first runs differ from what `karenina calibrate` computes.
+    Raises `AssertionError` if the bounds of the first runs differ from those computed by `karenina calibrate`.
     """
     runs, answers = right.shape
     value, shares, numbers, weights = np.zeros(runs), [], [], []
@@ -162,7 +167,7 @@ def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: i
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
-    """Simulate `runs` runs, and return how often the intervals of the cell contain its true rate."""
+    """Simulate `runs` runs, and return how often the intervals contain the true rate of the cell."""
     held: list[Array] = []
     raw_held: list[Array] = []
     widths: list[Array] = []
@@ -181,7 +186,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
 
 
 def make_cells(*, quick: bool) -> Iterator[Cell]:
-    """Yield all cells; if `quick`, only a few difficult ones."""
+    """Yield all cells or, if `quick` is true, only a few difficult ones."""
     if quick:
         yield from (Cell(rate, 0.85, 0.7, 30, *shape) for rate in RATES for shape in ((300, 1), (60, 5)))
         return
@@ -190,7 +195,7 @@ def make_cells(*, quick: bool) -> Iterator[Cell]:
 
 
 def _describe(found: Sequence[Coverage]) -> str:
-    """Return the least, greatest and mean coverage of several cells as text."""
+    """Return the lowest, highest and mean coverage of several cells as a string."""
     corrected, raw = [one.corrected for one in found], [one.raw for one in found]
     return (
         f"corrected {min(corrected):.2%} to {max(corrected):.2%}, mean {fmean(corrected):.2%}, mean width "
@@ -199,7 +204,7 @@ def _describe(found: Sequence[Coverage]) -> str:
 
 
 def main() -> int:
-    """Simulate all cells, print the coverage of the intervals, and return 1 if a bound is missed, else 0."""
+    """Simulate all cells and print the coverage of the intervals. Returns 1 if a bound is missed, otherwise 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="a smoke test that takes a few seconds")
     parser.add_argument("--runs", type=int, help="the number of runs of each cell")

@@ -1,27 +1,28 @@
-"""How often the 95% intervals of reports contain the true value, and how often equal runs are called different.
+"""How often the 95% intervals in reports contain the true value, and how often equal runs are called different.
 
     python benchmarks/coverage.py
     python benchmarks/coverage.py --quick
     python benchmarks/coverage.py --only rates --sizes 50 200
 
 Runs are simulated: each question has a chance of being answered right, drawn from a beta distribution with mean `p` and
-intraclass correlation `likeness`; replicates are independent given it. So the true rate is `p`, and the true difference
-of two runs with the same `p` is 0. Cells: p of .5, .7, .9, .95, .97; likeness of 0, .3, .7, .95; 1 or 5 replicates; all
-of them judged, or 90%. The estimators are those of reports, computed for many runs at once (`coverage_estimators.py`);
-the first runs of each cell are compared with the functions that reports call.
+intraclass correlation `likeness`; given this chance, replicates are independent. So the true rate is `p`, and the true
+difference between two runs with the same `p` is 0. Cells: p of .5, .7, .9, .95, .97; likeness of 0, .3, .7, .95; 1 or 5
+replicates, of which all or 90% are judged. The estimators are those used in reports, computed for many runs at once
+(`coverage_estimators.py`); the first runs in each cell are compared with the functions that reports call.
 
 - `rates`: the interval of a pass rate.
-- `differences`: the interval of a difference, between runs with questions of their own chances (unequal) and between
-  runs that are exchangeable (equal; intervals may contain the truth more often there: if hardly a question flips, the
-  difference is 0 and so is its estimate).
+- `differences`: the interval of a difference, between runs whose questions have separate chances (unequal) and between
+  runs that are exchangeable (equal; these intervals may contain the true value more often: if hardly any question
+  flips, the difference is 0 and so is its estimate).
 - `p values`: the share of pairs whose sign-flip p is at most .01, .05 and .1.
 
-Bounds: no cell under 93%, the mean of the cells of one size within 94-97%, at 1,000 questions each cell within
-93.5-97%; p values of equal runs at most at their level by three Monte Carlo errors, of unequal runs at most 6.5% at
-.05. The default number of runs is so large that noise does not decide; the output states its Monte Carlo error.
-`--quick` is a smoke test: few runs of 50 questions, and every bound is widened by three Monte Carlo errors.
+Bounds: no cell below 93%, the mean of the cells of each size within 94-97%, and, at 1,000 questions, each cell within
+93.5-97%; p values of equal runs exceed their level by at most three Monte Carlo errors, and those of unequal runs are
+at most 6.5% at .05. The default number of runs is so large that noise is not decisive; the output states its Monte
+Carlo error. `--quick` is a smoke test: it simulates few runs of 50 questions, and every bound is widened by three Monte
+Carlo errors.
 
-Measured on 22 November 2026, 80 cells a row (least, mean and most). 50 and 200 questions with 12,000 runs a
+Measured on 22 November 2026, 80 cells per row (lowest, mean and highest). 50 and 200 questions with 12,000 runs per
 cell, a Monte Carlo error of .23 points; 1,000 questions with 3,000 runs (`--sizes 1000 --runs 3000`, .47 points):
 
 | | 50 questions | 200 | 1,000 |
@@ -30,10 +31,11 @@ cell, a Monte Carlo error of .23 points; 1,000 questions with 3,000 runs (`--siz
 | differences of unequal runs | 94.03, 96.03, 99.67% | 94.56, 95.12, 96.10% | 94.10, 95.06, 95.80% |
 | differences of equal runs | 94.42, 97.88, 100% | 94.62, 96.58, 100% | 93.70, 95.55, 99.53% |
 
-p at most .01, .05, .1, the highest cell: between equal runs 1.10, 5.23, 10.17% (50 questions), 1.07, 5.09, 10.00% (200)
-and 1.37, 5.53, 10.63% (1,000); between unequal runs 1.09, 5.03, 10.21%, 1.15, 5.28, 10.35% and 1.40, 5.73, 11.43%.
+p at most .01, .05, .1, in the highest cell: between equal runs 1.10, 5.23, 10.17% (50 questions), 1.07, 5.09, 10.00%
+(200) and 1.37, 5.53, 10.63% (1,000); between unequal runs 1.09, 5.03, 10.21%, 1.15, 5.28, 10.35% and 1.40, 5.73,
+11.43%.
 
-Ends with 1 if a bound is missed.
+Exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations
@@ -91,14 +93,14 @@ class Cell:
         return f"{self.rate:.0%} right, likeness {self.likeness:g}, {self.replicates} replicates{judged}"
 
     def draw_chances(self, runs: int, random: np.random.Generator) -> Array:
-        """Draw the chance of each question to be answered right, for `runs` runs."""
+        """Draw each question's chance of being answered right, for `runs` runs."""
         if not self.likeness:
             return np.full((runs, self.size), self.rate)
         weight = (1 - self.likeness) / self.likeness
         return random.beta(self.rate * weight, (1 - self.rate) * weight, (runs, self.size))
 
     def draw_hits(self, chances: Array, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw the numbers of right and of judged replicates of each question."""
+        """Draw the numbers of correct replicates and of judged replicates for each question."""
         judged = (
             np.full(chances.shape, self.replicates)
             if self.judged == 1
@@ -109,20 +111,20 @@ class Cell:
 
 @dataclass
 class Figures:
-    """The shares, in one cell, of intervals that contain the truth and of p values that are at most each level."""
+    """The shares, in one cell, of intervals that contain the true value and of p values that are at most each level."""
 
     held: dict[str, float]
     small: dict[str, dict[float, float]]
 
 
 def make_cells(sizes: Sequence[int]) -> Iterator[Cell]:
-    """Yield the cells of all kinds of run, for each number of questions."""
+    """Yield the cells for all kinds of run, for each number of questions."""
     for one in product(sizes, RATES, LIKENESS, REPLICATES, JUDGED):
         yield Cell(*one)
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence[str]) -> Figures:
-    """Simulate the runs of a cell in batches, and return its figures."""
+    """Simulate the runs of a cell in batches, and return the cell's figures."""
     held: dict[str, int] = defaultdict(int)
     small: dict[str, dict[float, int]] = defaultdict(lambda: dict.fromkeys(LEVELS, 0))
     left = runs
@@ -153,7 +155,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence
 
 
 def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    """Return the difference for each question, whether both runs judged it, and the mean replicates of each pair."""
+    """Return the difference for each question, whether both runs judged it, and the mean replicates for each pair."""
     (hits_a, sizes_a), (hits_b, sizes_b) = first, second
     paired = (sizes_a > 0) & (sizes_b > 0)
     differences = np.where(paired, hits_a / np.maximum(sizes_a, 1) - hits_b / np.maximum(sizes_b, 1), 0.0)
@@ -162,12 +164,15 @@ def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[A
 
 
 def monte_carlo_error(share: float, runs: int) -> float:
-    """Return the standard error of a share that was estimated from this many runs."""
+    """Return the standard error of a share estimated from this many runs."""
     return sqrt(share * (1 - share) / runs)
 
 
 def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often intervals contain the truth, for each number of questions; return whether the bounds are met."""
+    """Print how often intervals contain the true value, for each number of questions.
+
+    Returns whether bounds are met.
+    """
     upper = name != "equal"
     slack = 3 * monte_carlo_error(LEAST, runs) if quick else 0.0
     print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that contain the truth")
@@ -194,7 +199,7 @@ def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often the sign-flip p is small, and return whether the bounds are met."""
+    """Print how often the sign-flip p value is small, and return whether the bounds are met."""
     equal = kind == "equal"
     print(f"\np values between {kind} runs, {runs:,} pairs a cell: highest share at or below")
     print(f"{'questions':>9}  " + "  ".join(f"{level:>6}" for level in LEVELS))
@@ -216,13 +221,13 @@ def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def print_verdict(bounds: str, met: bool, *, quick: bool) -> None:
-    """Print the bounds, and whether they are met. `quick` notes that they are widened."""
+    """Print the bounds, and whether they are met. `quick` adds a note that the bounds are widened."""
     widened = " (quick: widened by 3 Monte Carlo errors)" if quick else ""
     print(f"target: {bounds}{widened}: {'met' if met else 'MISSED'}")
 
 
 def main() -> None:
-    """Simulate, print the figures, and exit with 1 if a bound is missed."""
+    """Simulate the runs, print the figures, and exit with 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=PARTS, action="append", help="what to simulate (default: all)")
     parser.add_argument("--runs", type=int, help=f"runs a cell (default: {RUNS:,})")

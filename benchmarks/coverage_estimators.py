@@ -1,4 +1,4 @@
-"""The estimators of reports for many simulated runs at once, each checked against the function that reports call."""
+"""The estimators used in reports, for many simulated runs at once, each checked against the report's function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK: Final = 4_000_000
 
 
 def rate_intervals(right: Array, judged: Array) -> tuple[Array, Array]:
-    """Return the bounds of the pass rate of each run. A row is a run, a column a question."""
+    """Return the bounds of each run's pass rate. Rows are runs, and columns are questions."""
     questions = (judged > 0).sum(1).astype(float)
     items, hits = judged.sum(1).astype(float), right.sum(1).astype(float)
     squares = ((right * right).sum(1), (right * judged).sum(1), (judged * judged).sum(1))
@@ -46,9 +46,9 @@ def rate_intervals(right: Array, judged: Array) -> tuple[Array, Array]:
 
 
 def difference_intervals(differences: Array, paired: Array, replicates: Array) -> tuple[Array, Array]:
-    """Return the bounds of the mean difference of each pair of runs.
+    """Return the bounds of the mean difference for each pair of runs.
 
-    `paired` marks the questions that both runs have judged; `replicates` is the mean number for each pair.
+    `paired` marks the questions judged in both runs, and `replicates` is the mean number of replicates for each pair.
     """
     count = paired.sum(1)
     mean = (differences * paired).sum(1) / count
@@ -64,9 +64,9 @@ def difference_intervals(differences: Array, paired: Array, replicates: Array) -
 
 
 def sign_flip_p(differences: Array) -> Array:
-    """Return the two-sided sign-flip p of each pair of runs, exact up to rounding.
+    """Return the two-sided sign-flip p value of each pair of runs, exact up to rounding.
 
-    The sum of values with random signs has the characteristic function prod cos(value * angle); its distribution is the
+    The sum of values with random signs has the characteristic function prod cos(value * angle). Its distribution is the
     inverse Fourier transform, with a period so long that the tails do not overlap. Unpaired questions are 0.
     """
     whole = np.rint(differences * _SCALE).astype(np.int64)
@@ -99,6 +99,6 @@ def sign_flip_p(differences: Array) -> Array:
 
 
 def _compare(found: tuple[float, ...], expected: tuple[float, ...]) -> None:
-    """Raise `AssertionError` if the figures differ from the expected ones by more than rounding."""
+    """Raise `AssertionError` if the figures differ from the expected ones by more than a rounding error."""
     if any(abs(one - other) > 1e-9 for one, other in zip(found, expected, strict=True)):
         raise AssertionError(f"the simulated figures {found} do not match the figures in the reports ({expected})")

@@ -4,9 +4,10 @@
     python benchmarks/drafting.py openai:gpt-5-mini --keep drafts
 
 The pairs are drawn from four files of recorded data (`--data`): genomics (GeneTuring), NaturalQuestions and TriviaQA
-(EVOUNA and NQ301), and biomedical yes, no or maybe (PubMedQA, a tenth). The first right answer of a question is its
-answer. They are processed by `karenina draft` like a user's table. A draft that passes is consistent; whether it asks
-for what matters is for people to decide. With `--keep`, a second run with the same folder makes only missing calls.
+(EVOUNA and NQ301), and biomedical questions answered by yes, no or maybe (PubMedQA, a tenth). The answer of a pair is
+the first correct answer to its question. The pairs are processed by `karenina draft` in the same way as a user's table.
+A draft that passes is consistent; whether it asks for what matters is for people to decide. With `--keep`, a second run
+with the same folder makes only the missing calls.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SEED: Final = 16
 
 @dataclass(frozen=True)
 class Pair:
-    """A question with its answer, and the file that it comes from."""
+    """A question with its answer, and the file it comes from."""
 
     source: str
     question: str
@@ -41,7 +42,7 @@ class Pair:
 
 
 def draw_pairs(data: Path, count: int) -> list[Pair]:
-    """Return `count` pairs, the same ones in each run. A smaller number of pairs is the beginning of a larger one."""
+    """Return `count` pairs, the same ones in each run. A smaller set of pairs is always the start of a larger set."""
     by_source = {}
     for source in SOURCES:
         lines = (data / f"{source}.jsonl").read_text("utf-8").split("\n")
@@ -55,7 +56,7 @@ def draw_pairs(data: Path, count: int) -> list[Pair]:
 
 
 def write_table(file: Path, pairs: Sequence[Pair]) -> None:
-    """Write the pairs as a CSV table for `karenina draft`. The id of a pair is its number."""
+    """Write the pairs as a CSV table for `karenina draft`. The ID of a pair is its number."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(["id", "question", "answer"])
@@ -63,7 +64,7 @@ def write_table(file: Path, pairs: Sequence[Pair]) -> None:
 
 
 def run_draft(model: str, folder: Path, tries: int) -> list[dict[str, Any]]:
-    """Run `karenina draft --json`, and return its outcome for each pair. Earlier drafts in `folder` are deleted."""
+    """Run `karenina draft --json` and return its outcome for each pair. Earlier drafts in `folder` are deleted."""
     (folder / "pairs.draft.yaml").unlink(missing_ok=True)  # written anew from the journal
     command = ["draft", "pairs.csv", "--model", model, "--tries", str(tries), "--json"]
     program = str(Path(sys.executable).with_name("karenina"))
@@ -75,7 +76,7 @@ def run_draft(model: str, folder: Path, tries: int) -> list[dict[str, Any]]:
 
 
 def report(pairs: Sequence[Pair], drafts: Sequence[dict[str, Any]]) -> None:
-    """Print the share of passing drafts for each file, and the most frequent reasons of the other drafts."""
+    """Print the share of passing drafts for each file, and the most frequent reasons for the drafts that failed."""
     print(f"{'source':<22}{'pairs':>7}{'passed':>8}{'at once':>9}{'failed':>8}")
     named = list(zip(pairs, drafts, strict=True))
     for source in [*SOURCES, "all"]:
@@ -88,7 +89,7 @@ def report(pairs: Sequence[Pair], drafts: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, draft the templates, and print the report."""
+    """Parse the arguments, draft the templates, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="local:qwen2.5-coder-1.5b", help="as in `karenina draft`")
     parser.add_argument("--pairs", type=int, default=100)

@@ -3,21 +3,21 @@
     python benchmarks/efficiency.py                       all comparisons, three times each
     python benchmarks/efficiency.py --questions 4000      the size stated in the target; takes some minutes
 
-Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a truth
-of its own. The ideal time is calls x latency / concurrent calls. The bare loop sends the same two requests from as many
-workers as there are concurrent calls, with aiohttp and nothing else.
+Each question is answered and judged. This takes two calls through the `openai` adapter, and each question has its own
+template and ground truth. The ideal time is calls x latency / concurrent calls. The bare loop sends the same two
+requests from as many workers as there are concurrent calls, with aiohttp and nothing else.
 
 - wide: 500 ms, 256 concurrent calls. `fixed` is a run whose models set `max_concurrency = 256`; `found` is a run
-  without any configuration, which starts with 32 and finds 256 by itself.
-- narrow: 100 ms, and a server that immediately answers 429 to all calls beyond 20. The bare loop knows the number; the
-  run does not.
-- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are in flight. The figure is the
-  time of `found` compared with that of `fixed` with 256.
+  without any configuration, which starts with 32 and finds 256 on its own.
+- narrow: 100 ms, and a server that immediately answers 429 to all calls beyond 20. The bare loop knows this number, but
+  the run does not.
+- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are in progress. The figure is
+  the time of `found` compared with that of `fixed` with 256.
 
-The runs keep a journal and write a result file, as `karenina run` does. One question is asked first, so that all
-modules are imported, as they are for the bare loop. The ways are measured in turns on one machine. Medians are printed,
-with the ratio to the bare loop of the same turn. Other frameworks (`peers.py`) also do the wide comparison, with fewer
-questions.
+The runs keep a journal and write a result file, as in `karenina run`. One question is asked first, so that all modules
+have been imported, as they have been for the bare loop. The ways are measured in turns on one machine. Medians are
+printed, with the ratio to the bare loop of the same turn. Other frameworks (`peers.py`) also do the wide comparison,
+with fewer questions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EVERY = 10
 
 
 def benchmark(count: int) -> Benchmark:
-    """Return a benchmark with this many questions."""
+    """Return a benchmark with `count` questions."""
     made = Benchmark.create("Code words")
     for item in range(count):
         made.add_question(question(item), code(item), TEMPLATE.format(truth=code(item)), question_id=f"q{item}")
@@ -50,7 +50,7 @@ def benchmark(count: int) -> Benchmark:
 
 
 def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
-    """Run the benchmark with a journal and a result file, and return the seconds that this took.
+    """Run the benchmark with a journal and a result file, and return the time taken in seconds.
 
     Raises `SystemExit` if an item is not correct.
     """
@@ -70,9 +70,9 @@ def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
 def compare(
     name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool
 ) -> dict[str, tuple[float, float]]:
-    """Measure each way in turns, and print the medians.
+    """Measure each way in turn and print the medians.
 
-    Return, for each way, the ratio of ideal to actual time, and that ratio as a share of the bare loop's.
+    Returns, for each way, the ratio of ideal time to actual time, and this ratio as a share of the bare loop's ratio.
     """
     ideal = 2 * count * latency / at_once
     asked = benchmark(count)
@@ -102,9 +102,9 @@ def compare(
 
 
 def at_random(count: int, turns: int) -> float:
-    """Measure runs against a server that refuses a tenth of all requests, and print the medians.
+    """Measure runs against a server that rejects a tenth of all requests, and print the medians.
 
-    Return the ratio of the time of `found` to that of `fixed`.
+    Returns the ratio of the time taken by `found` to the time taken by `fixed`.
     """
     asked = benchmark(count)
     ways: dict[str, dict[str, Any]] = {"fixed": {"max_concurrency": AT_ONCE}, "found": {}}
@@ -134,7 +134,7 @@ def others(given: argparse.Namespace) -> None:
 
 
 def main(given: argparse.Namespace) -> None:
-    """Run the comparisons, and print the targets."""
+    """Run the comparisons and print the targets."""
     print(f"ideal time / wall; {machine()}")
     targets: list[Target] = []
     if given.only in (None, "wide"):

@@ -3,10 +3,11 @@
     python benchmarks/excerpts.py            times and confusion table
     python benchmarks/excerpts.py --rows 0   times only
 
-Times: a 200-character excerpt in a trace of 100,000 characters, which consists of recorded responses, compared with
-`rapidfuzz.fuzz.partial_ratio_alignment` on the whole trace; medians, measured in turns. "again" is a search in a trace
-that was searched before, as stages do for all excerpts of one response. The confusion table is for excerpts made from
-the recorded responses in the folder `--data`, with labels that follow from how each was made.
+Times: a 200-character excerpt is searched for in a trace of 100,000 characters, which consists of recorded responses.
+This is compared with `rapidfuzz.fuzz.partial_ratio_alignment` on the whole trace. The times are medians, measured in
+turns. "again" is a search in a trace that has been searched before, as is done by stages for all excerpts from one
+response. The confusion table is for excerpts made from the recorded responses in the folder `--data`, with labels that
+follow from how each excerpt was made.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ EXPECTED = {
 
 
 def responses(folder: Path) -> list[str]:
-    """Return the recorded responses in all files that have at least thirty words."""
+    """Return all recorded responses of at least thirty words."""
     found = []
     for name in FILES:
         file = folder / f"{name}.jsonl"
@@ -50,7 +51,7 @@ def responses(folder: Path) -> list[str]:
 
 
 def labelled(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str, str]]:
-    """Yield labelled excerpts, each with the text that it is claimed to be from: (label, excerpt, text)."""
+    """Yield labelled excerpts as (label, excerpt, text), where the excerpt is claimed to be from the text."""
     for text in texts:
         quote = passage(text, chance)
         if quote is None:
@@ -79,7 +80,7 @@ def passage(text: str, chance: random.Random) -> str | None:
 
 
 def changed(quote: str, chance: random.Random) -> str:
-    """Return the quotation with one small error for every eight words: a letter, a missing word or another ending."""
+    """Return the quotation with one small error per eight words: a changed letter, a missing word or another ending."""
     words = quote.split()
     inner = range(1, len(words) - 1)
     long = [at for at in inner if len(words[at]) > 3 and words[at].isalpha()] or [1]
@@ -90,8 +91,9 @@ def changed(quote: str, chance: random.Random) -> str:
 
 
 def reordered(quote: str, chance: random.Random) -> str | None:
-    """Return the quotation's words shuffled, in two swapped halves, or with two words exchanged. None if that changes
-    nothing.
+    """Return the quotation's words shuffled, in two swapped halves, or with two words exchanged.
+
+    Returns None if that changes nothing.
     """
     words = quote.split()
     way = chance.randrange(3)
@@ -107,14 +109,14 @@ def reordered(quote: str, chance: random.Random) -> str | None:
 
 
 def find_kind(excerpt: str, text: str) -> str:
-    """Return the verdict of the search for an excerpt as a word."""
+    """Return the result of searching for an excerpt as a single word."""
     searched = SearchableText(text)
     match = searched.find(excerpt, THRESHOLD)
     return match.kind if match is not None else searched.why_missing(excerpt).kind
 
 
 def confusion(texts: list[str], chance: random.Random) -> dict[str, Counter[str]]:
-    """Return how often each label received each verdict."""
+    """Return how often each label got each result."""
     table: dict[str, Counter[str]] = {label: Counter() for label in EXPECTED}
     for label, excerpt, text in labelled(texts, chance):
         table[label][find_kind(excerpt, text)] += 1
@@ -122,7 +124,7 @@ def confusion(texts: list[str], chance: random.Random) -> dict[str, Counter[str]
 
 
 def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
-    """Print the median times of the search and of the plain alignment, for each kind of excerpt."""
+    """Print the median times of the search and of the plain alignment for each kind of excerpt."""
     chance.shuffle(texts)
     everything = "\n\n".join(texts)
     trace, beyond = everything[:TRACE], everything[TRACE:]
@@ -153,14 +155,14 @@ def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how many seconds one call takes."""
+    """Return the time in seconds that one call takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def main() -> None:
-    """Read the arguments, and print both tables."""
+    """Parse the arguments and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--rows", type=int, default=None, help="the number of responses (default: all)")

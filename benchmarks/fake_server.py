@@ -1,12 +1,12 @@
-"""A chat server on loopback for the benchmarks, with a latency and a limit on concurrent requests.
+"""A chat server on the loopback interface for the benchmarks, with a latency and a limit on concurrent requests.
 
     python benchmarks/fake_server.py --latency 0.5 --allowed 20
 
-It prints its base URL. A question names its item (`#17`), and its code word follows from the number; a request with a
-JSON schema is answered with an object that contains the code word in the request. Requests that arrive while
-`--allowed` requests are in flight are immediately answered with status 429, and so is one in `--every` requests, drawn
-by item and call. It is the scripted server of `karenina_testing`, without a log; its replies are written as bytes that
-differ only in the text.
+It prints its base URL. A question names its item (`#17`), whose code word is derived from the number. A request with a
+JSON schema is answered with an object that contains the code word found in the request. Requests that arrive while
+`--allowed` requests are in progress are immediately answered with status 429, and so is one in `--every` requests,
+drawn by item and call. It is the scripted server of `karenina_testing`, without a log; its replies are written as bytes
+that differ only in the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def code(item: int) -> str:
 
 
 def item_of(request: Request) -> str:
-    """Return the number of the item, at which a judge's request begins to differ from other requests."""
+    """Return the number of the item in the request, or an empty string if there is none."""
     found = ITEM.findall(request.data)
     return found[-1].decode() if found else ""
 
@@ -48,24 +48,24 @@ def is_judge(request: Request) -> bool:
 
 
 def answer(request: Request) -> Reply:
-    """Return a reply that states the code word of the item in a sentence."""
+    """Return a reply that states the item's code word in a sentence."""
     item = item_of(request)
     return in_bytes(f"The code word of item #{item} is {code(int(item))}." if item else "Which item?")
 
 
 def judge(request: Request) -> Reply:
-    """Return a reply with the last code word in the request, as JSON."""
+    """Return a reply that contains the last code word in the request, as JSON."""
     said = CODE.findall(request.data)
     return in_bytes(json.dumps({"word": said[-1].decode() if said else ""}))
 
 
 def in_bytes(text: str) -> Reply:
-    """Return a completion with `text`. Everything else in it is serialized only once."""
+    """Return a completion with `text`. Everything else in the completion is serialized only once."""
     return Reply(f"{_BEFORE}{json.dumps(text)}{_AFTER}")
 
 
 def server(latency: float, allowed: int = 0, every: int = 0, *, log: bool = False) -> ScriptedServer:
-    """Return a server with this latency, in seconds, and these limits on requests (0: none)."""
+    """Return a server with this latency in seconds and these limits on requests (0 for no limit)."""
     shares = {faults.status(429): 1 / every} if every else {}
     return ScriptedServer(
         Side(answer, shares=shares, seed=1),
@@ -81,12 +81,14 @@ def server(latency: float, allowed: int = 0, every: int = 0, *, log: bool = Fals
 
 @dataclass(frozen=True)
 class Running:
-    """A server that runs in a process of its own."""
+    """A server that runs in its own process."""
 
     url: str
 
     def counts(self) -> dict[str, int]:
-        """Return how many requests were answered and refused, and the maximum number of concurrent requests."""
+        """Return how many requests were answered, how many were rejected, and the maximum number of concurrent
+        requests.
+        """
         with urllib.request.urlopen(f"{self.url}/stats") as reply:
             found: dict[str, int] = json.loads(reply.read())
         return found

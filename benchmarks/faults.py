@@ -1,27 +1,28 @@
-"""Kill a run repeatedly, over a server that fails, and check that nothing is lost and no call is made twice.
+"""Kill a run repeatedly, using a server that fails, and check that nothing is lost and no call is made twice.
 
     python benchmarks/faults.py                           50 kills; takes some minutes
     python benchmarks/faults.py --kills 8 --questions 60  the same, smaller
 
-Of the requests, 10% are answered with status 429 and 5% with 500, 2% are never answered, for 2% the connection is
+Of the requests, 10% are answered with status 429 and 5% with 500, 2% are never answered, 2% have their connection
 closed without a reply, and 2% get truncated JSON. The command `karenina run` is killed with SIGKILL at random moments,
-while it starts and while it makes calls, and repeated; the last time it may finish. Then an undisturbed run over a
-server without faults does the same work. The following must hold, or the script exits with 1:
+both while it starts and while it makes calls, and repeated; the last time, it may finish. Then an undisturbed run that
+uses a server without faults does the same work. The following must be true, otherwise the script exits with 1:
 
 - Every item has one result, and the results equal those of the undisturbed run, including the token counts.
-- No call was repeated after its reply, unless it was in flight when its run was killed: its reply was neither in the
+- No call was repeated after its reply, unless it was in progress when its run was killed: its reply was neither in the
   journal, which is read after every kill, nor used, so that run had not asked the judge and stored no result. The API
   key of a request identifies its run, because a request may reach the server after the run that sent it is dead.
-- The same command once more makes no call, and a replay without the server writes an identical file.
+- Running the same command once more makes no call, and a replay without the server writes an identical file.
 
     python benchmarks/faults.py --replies                 replies that servers are known to send, and no kill
-    python benchmarks/faults.py --replies --wire openai   over one wire format
+    python benchmarks/faults.py --replies --wire openai   with one wire format
 
 Of the calls to the model and to the judge, 30% get one of the bad replies in `reply_kinds.py`: finish reasons that mean
 an error, a filter or a limit, empty replies, thoughts, unusual parts and tokens, streams that break off, and JSON that
-is hard to read. From the replies in the server's log, its table determines how an item must end, after how many calls,
-and with which answer and token counts. Each item is compared with this, and so is the number of unknown finish reasons
-that the run reports. Then the same is done with a budget, which must not be exceeded by more than the price of a call.
+is hard to read. Based on the replies in the server's log, its table determines how an item must end, after how many
+calls, and with which answer and token counts. Each item is compared with this, and so is the number of unknown finish
+reasons reported by the run. Then the same is done with a budget, which must not be exceeded by more than the price of
+one call.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ Asked = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply that the server sent: to which run, when, and whether the client was still connected."""
+    """A reply sent by the server: to which run, at what time, and whether the client was still connected."""
 
     run: int
     left: float
@@ -80,7 +81,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Kill:
-    """The time at which a run was killed, and the content of its journal: calls with replies, and items with
+    """The time at which a run was killed, and the contents of its journal: calls with replies, and items with
     results.
     """
 
@@ -90,7 +91,7 @@ class Kill:
 
 
 class Server(ScriptedServer):
-    """A chat server on loopback that logs its requests."""
+    """A chat server on the loopback interface that logs its requests."""
 
     def __init__(self, latency: float, shares: Mapping[Fault, float]) -> None:
         sides = (Side(self.slowly(reply), shares=shares, seed=7) for reply in (answer, judge))
@@ -100,10 +101,10 @@ class Server(ScriptedServer):
         self.draw = random.Random(7)
 
     def slowly(self, reply: Callable[[Request], str]) -> Callable[[Request], Coroutine[Any, Any, str]]:
-        """Return a function that waits for about the latency and then returns the reply."""
+        """Return a function that waits for roughly the latency and then returns the reply."""
 
         async def wait(request: Request) -> str:
-            """Return the reply after half to one and a half times the latency."""
+            """Return the reply after 0.5 to 1.5 times the latency."""
             self.asked.set()
             await asyncio.sleep(self.seconds * (0.5 + self.draw.random()))
             return reply(request)
@@ -118,7 +119,7 @@ class Server(ScriptedServer):
         return found
 
     def replied(self) -> dict[Asked, list[Reply]]:
-        """Return the replies without a fault that were sent, by call."""
+        """Return the fault-free replies that were sent, by call."""
         found: dict[Asked, list[Reply]] = {}
         for entry in self.log:
             if entry.sent_at is not None and entry.fault is None:
@@ -132,12 +133,12 @@ def asked_in(entry: Entry) -> Asked:
 
 
 def run_of(entry: Entry) -> int:
-    """Return the number of the run that made a call, from its API key."""
+    """Return the number of the run that made a call, based on its API key."""
     return int(entry.request.headers["authorization"].rpartition("run-")[2])
 
 
 def answer(request: Request) -> str:
-    """Return the code word of the item in a sentence; every fifth answer is wrong."""
+    """Return the item's code word in a sentence. Every fifth answer is wrong."""
     item = int(item_of(request))
     return f"The code word of item #{item} is {code(item if item % 5 else item + 1)}."
 
@@ -149,7 +150,7 @@ def judge(request: Request) -> str:
 
 
 def write_benchmark(file: Path, count: int) -> None:
-    """Write a benchmark with this many questions, each with its own template and truth."""
+    """Write a benchmark with this many questions, each with its own template and ground truth."""
     with file.open("w") as out:
         out.write('{"karenina": 1, "name": "Code words"}\n')
         for item in range(count):
@@ -166,14 +167,14 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
 
 
 def environment(run: int) -> dict[str, str]:
-    """Return the environment of a run, with an API key by which the server identifies the run's requests."""
+    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
     return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
 
 
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
-    """Start the command, kill it at a random moment, and return the kill, or None if the command had ended before.
+    """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended.
 
-    Raises `SystemExit` if the command failed by itself.
+    Raises `SystemExit` if the command failed on its own.
     """
     server.asked.clear()
     process = subprocess.Popen(
@@ -194,7 +195,7 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random, 
 
 
 def looked_into(journal: Path, at: float) -> Kill:
-    """Return a kill at the time `at`, with the content of the journal."""
+    """Return a kill at the time `at`, with the contents of the journal."""
     if not journal.is_file() or not journal.stat().st_size:
         return Kill(at)
     with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
@@ -206,7 +207,7 @@ def looked_into(journal: Path, at: float) -> Kill:
 
 
 def finished(given: list[str], folder: Path) -> str:
-    """Run the command to its end, and return its output. Raises `SystemExit` if it fails."""
+    """Run the command to its end and return its output. Raises `SystemExit` if it fails."""
     done = subprocess.run(given, cwd=folder, env=environment(ENDED), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the run failed ({done.returncode}): {done.stderr}")
@@ -214,7 +215,7 @@ def finished(given: list[str], folder: Path) -> str:
 
 
 def results(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the results in a file, keyed by question id. Raises `SystemExit` if an item occurs twice."""
+    """Return the results in a file by question ID. Raises `SystemExit` if an item occurs twice."""
     found: dict[str, dict[str, Any]] = {}
     for result in read_results(file):
         if result.question_id in found:
@@ -224,8 +225,10 @@ def results(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float]:
-    """Return the number of calls that were repeated after a reply, the number of those that were not in flight at a
-    kill in between, and the longest time in seconds between a reply and the kill that lost it.
+    """Return statistics on the calls that were repeated after a reply.
+
+    These are the number of such calls, the number of those that were not in progress when a run was killed in between,
+    and the longest time in seconds between a reply and the kill that lost it.
     """
     twice = wrongly = 0
     longest = 0.0
@@ -244,7 +247,7 @@ def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float
 
 
 def used(asked: Asked, reply: Reply, kill: Kill, came: Mapping[Asked, set[int]]) -> bool:
-    """Return whether a reply was used before its run was killed: by a call of the judge, or in a result."""
+    """Return whether a reply was used before its run was killed, either by a call to the judge or in a result."""
     id, of_judge = asked
     return id in kill.ended or (not of_judge and reply.run in came.get((id, True), ()))
 

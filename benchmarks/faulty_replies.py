@@ -1,6 +1,4 @@
-"""The run of `faults.py --replies`: each item must end as its replies require, according to the server's log and a
-table.
-"""
+"""The run of `faults.py --replies`: the server's log and a table determine how each item must end."""
 
 from __future__ import annotations
 
@@ -53,31 +51,29 @@ _COUNTED: Final = re.compile(
 
 
 def truth(item: int) -> str:
-    """Return the value that an item asks for. It contains a backslash, which in JSON is either a valid escape or
-    not.
-    """
+    """Return the value that an item asks for. It contains a backslash, which may or may not be a valid JSON escape."""
     return value(code(item))
 
 
 def value(word: str) -> str:
-    """Return a code word in LaTeX; an empty string for an empty word."""
+    """Return a code word in LaTeX, or an empty string for an empty word."""
     if not word:
         return ""
     return rf"\frac{{{word}}}{{2}}" if sum(map(ord, word)) % 2 else rf"\alpha {word}"
 
 
 def answer(item: int) -> str:
-    """Return the answer to an item in a sentence; every fifth is wrong."""
+    """Return the answer to an item in a sentence. Every fifth answer is wrong."""
     return f"The code word of item {item} is {code(item if item % 5 else item + 1)}."
 
 
 def say(request: Request) -> Say:
-    """Return a good reply of the model."""
+    """Return a good reply from the model."""
     return Say(answer(int(item_of(request))), usage=Usage(*GOOD), model="m")
 
 
 def fill(request: Request) -> Say:
-    """Return a good reply of the judge: the bait if the request contains it, else the last code word in the request."""
+    """Return a good reply from the judge: the bait if it is in the request, otherwise the request's last code word."""
     words = [word.decode() for word in CODE.findall(request.data)]
     word = BAIT if BAIT in words else words[-1] if words else ""
     return Say(json.dumps({"word": value(word)}), usage=Usage(*GOOD), model="m")
@@ -93,7 +89,7 @@ class Outcomes:
 
 
 class Run:
-    """A run over one wire format, with the log of its server, its results and its warnings."""
+    """A run that uses one wire format, with the server's log, the results and the warnings."""
 
     def __init__(
         self, wire: str, questions: int, budget: Decimal | None = None, share: float = SHARE, only: str | None = None
@@ -133,9 +129,9 @@ class Run:
         return server.log, found, warnings
 
     def _side(self, judge: bool, share: float) -> Side:
-        """Return the script of one side: a share of bad replies, and for each kind an item that gets only this kind.
+        """Return the script for one side: a share of bad replies and, for each kind, an item that gets only this kind.
 
-        The first items get no bad replies, so that the server has given finish reasons before one is missing.
+        The first items get no bad replies, so that the server has sent finish reasons before one is missing.
         """
         every = self.kinds[judge]
         if self.only is not None:
@@ -196,7 +192,7 @@ class Run:
                 yield f"item {item}, {what}: expected {wanted!r}, found {found!r}{why}; replies: {replies}"
 
     def _compared(self, item: int, result: VerificationResult) -> Iterator[tuple[str, object, object]]:
-        """Yield each compared property of an item, with its expected and its actual value."""
+        """Yield each property of an item that is compared, with its expected and actual values."""
         made = {side: self.effects(item, side) for side in ("answer", "judge")}
         wanted = self._expected(item)
         if wanted is None:
@@ -215,7 +211,7 @@ class Run:
         yield "tokens", sums, [usage.get("input_tokens", 0), usage.get("output_tokens", 0)]
 
     def _expected(self, item: int) -> Expected | None:
-        """Return what an item's replies require, or None if they require a further call."""
+        """Return what an item's replies require, or None if they require another call."""
         with suppress(LookupError):
             return expected(self.effects(item, "answer"), self.effects(item, "judge"), right=bool(item % 5))
         return None
@@ -234,7 +230,7 @@ class Run:
 
 
 def benchmark(count: int) -> Benchmark:
-    """Return a benchmark with this many questions, each with its own template and truth."""
+    """Return a benchmark with this many questions, each with its own template and ground truth."""
     lines: list[Any] = [{"karenina": 1, "name": "Code words in LaTeX"}]
     for item in range(count):
         word = {"description": "The code word that the response states, in LaTeX.", "ground_truth": truth(item)}
@@ -249,7 +245,7 @@ def benchmark(count: int) -> Benchmark:
 
 @contextmanager
 def counted_warnings() -> Iterator[dict[Ending, int]]:
-    """Yield the numbers of replies that ended for unknown reasons, updated from the run's warnings inside the block."""
+    """Yield the counts of replies that ended for unknown reasons. The run's warnings in the block update the counts."""
     counts: dict[Ending, int] = {}
 
     class Counting(logging.Handler):
@@ -270,9 +266,9 @@ def counted_warnings() -> Iterator[dict[Ending, int]]:
 
 
 def check_budget(wire: str, questions: int, only: str | None, share: float, budget: Decimal) -> bool:
-    """Run within a budget, and print the cost.
+    """Run within a budget and print the cost.
 
-    Return whether no item differs and the cost exceeds the budget by at most the most expensive call.
+    Returns whether no item differs and the cost exceeds the budget by no more than the cost of the most expensive call.
     """
     run = Run(wire, questions, budget, share, only)
     prices = [run.price(entry) for entry in run.log]
@@ -291,7 +287,7 @@ def check_budget(wire: str, questions: int, only: str | None, share: float, budg
 
 
 def main(questions: int, wires: Sequence[str]) -> None:
-    """Run over each wire format, print the outcomes by kind of reply, and exit with 1 if anything differs."""
+    """Run with each wire format, print the outcomes by kind of reply, and exit with 1 if anything differs."""
     failed = False
     for wire in wires:
         run = Run(wire, questions)

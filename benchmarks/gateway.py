@@ -4,11 +4,12 @@
     python benchmarks/gateway.py --litellm gateway/bin/litellm
     python benchmarks/gateway.py --litellm gateway/bin/litellm --karenina old=OLD/bin/python --karenina new=bin/python
 
-LiteLLM's proxy, in an environment of its own, is placed between `karenina run` and the scripted server, which answers
-10% of the calls with status 429, 5% with 500 and 5% with a reply without text, and breaks off 5% in the middle. All
-answers are right, so an item that is judged must be correct. There are three variants: `openai`, `openai` streamed, and
-`openai_endpoint`; `--karenina` runs them with the command of each environment. The proxy forwards errors and does not
-retry, and reaches no network but loopback. Exits with 1 if an item of the last environment is wrong or has no result.
+LiteLLM's proxy, in its own environment, is placed between `karenina run` and the scripted server, which answers 10% of
+the calls with status 429, 5% with 500 and 5% with a reply without text, and breaks off 5% in the middle. All answers
+are right, so any item that is judged must be correct. There are three variants: `openai`, `openai` with streaming, and
+`openai_endpoint`; `--karenina` runs them with the command in each environment. The proxy forwards errors without
+retrying, and accesses no network except the loopback interface. Exits with 1 if an item in the last environment is
+wrong or has no result.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ NOWHERE: Final = "http://127.0.0.1:9"
 
 
 def answer(request: Request) -> str:
-    """Return the right answer to an item, as a sentence."""
+    """Return the correct answer to an item as a sentence."""
     item = item_of(request)
     return f"The code word of item #{item} is {code(int(item))}."
 
@@ -63,7 +64,7 @@ def free_port() -> int:
 
 @contextmanager
 def proxy(litellm: Path, behind: int, folder: Path, key: str) -> Iterator[str]:
-    """Start LiteLLM's proxy for the server on port `behind`, and yield the proxy's URL inside the `with` block."""
+    """Start LiteLLM's proxy for the server on port `behind`, and yield the proxy's URL within the block."""
     model = {"model": "openai/served", "api_base": f"http://127.0.0.1:{behind}/v1", "api_key": "none"}
     config = {
         "model_list": [{"model_name": "served", "litellm_params": model}],
@@ -94,8 +95,9 @@ def proxy(litellm: Path, behind: int, folder: Path, key: str) -> Iterator[str]:
 
 
 def wait_for(process: subprocess.Popen[bytes], url: str, said: Path) -> None:
-    """Wait until the proxy accepts requests. Raises `SystemExit`, with the proxy's output, if it does not start in
-    time.
+    """Wait until the proxy accepts requests.
+
+    Raises `SystemExit`, with the proxy's output, if the proxy does not start in time.
     """
     deadline = time.monotonic() + START
     while time.monotonic() < deadline and process.poll() is None:
@@ -106,7 +108,7 @@ def wait_for(process: subprocess.Popen[bytes], url: str, said: Path) -> None:
 
 
 def run(python: str, way: str, url: str, key: str, folder: Path, count: int) -> dict[str, Any]:
-    """Run `karenina run` in an environment, and return its results by question id. Raises `SystemExit` if it fails."""
+    """Run `karenina run` in an environment and return its results by question ID. Raises `SystemExit` if it fails."""
     model = {**WAYS[way], "model_name": "served", "endpoint_base_url": f"{url}/v1", "endpoint_api_key": key}
     config = {
         "answering_models": [{"id": "a", **model}],
@@ -127,7 +129,7 @@ def run(python: str, way: str, url: str, key: str, folder: Path, count: int) -> 
 
 
 def tried(python: str, way: str, url: str, key: str, behind: int, folder: Path, count: int) -> tuple[bool, str]:
-    """Run one variant once. Return whether each item is right or not judged, and a line that summarizes the results."""
+    """Run one variant once. Returns whether each item is right or not judged, and a line summarizing the results."""
     sides = (Side(reply, shares=SHARES, seed=5) for reply in (answer, judge))
     with ScriptedServer(*sides, item_of=item_of, is_judge=is_judge, port=behind) as server:
         results = run(python, way, url, key, folder, count)
@@ -148,8 +150,9 @@ def tried(python: str, way: str, url: str, key: str, behind: int, folder: Path, 
 
 
 def main() -> None:
-    """Run each variant in each environment, print a summary, and exit with 1 if the last environment has a wrong
-    item.
+    """Run each variant in each environment and print a summary.
+
+    Exits with 1 if the last environment has a wrong item.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--litellm", type=Path, required=True, help="the command of the proxy, in its own environment")

@@ -1,13 +1,13 @@
-"""The CPU time, memory and bytes of items for which no model is called.
+"""The CPU time, memory and bytes used by items for which no model is called.
 
     python benchmarks/items.py                          100,000 recorded answers; takes minutes
     python benchmarks/items.py --items 2000 20000       other sizes; the targets are those of each size
     python benchmarks/items.py --format csv             questions in a table with line breaks
     python benchmarks/items.py --profile run.prof       also the profile of the first size (main thread)
 
-A run is `karenina run FILE --recordings ANSWERS` in a process of its own, as users start it, with its journal. Each
-question has one field, which a program finds in the answer (`TraceContains`), so that no model is called. CPU time is
-that of the process and of those that it starts, imports included.
+A run is `karenina run FILE --recordings ANSWERS` in its own process, as started by users, with its journal. Each
+question has one field, which a program finds in the answer (`TraceContains`), so that no model is called. The CPU time
+is that of the process and of the processes it starts, including imports.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WORDS = "as far as I can tell from the notes of the laboratory, the code word th
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a run took: CPU seconds, the greatest memory in MB, and the bytes of its files."""
+    """What a run used: CPU seconds, the peak memory in MB, and the size of its files in bytes."""
 
     cpu: float
     peak: float
@@ -64,7 +64,7 @@ class Taken:
 
 
 def most_memory(items: int) -> float:
-    """Return how many MB a run of so many items may take."""
+    """Return the maximum memory in MB that a run of this many items may use."""
     return 200 if items <= 100_000 else 200 + 800 * (items - 100_000) / 900_000
 
 
@@ -74,12 +74,12 @@ def word(item: int) -> str:
 
 
 def asked(item: int) -> str:
-    """Return the question of an item."""
+    """Return the question for an item."""
     return f"What is the code word of item #{item}?"
 
 
 def write_inputs(folder: Path, items: int, suffix: str) -> tuple[Path, Path]:
-    """Write so many questions and their recorded answers, and return both files; every hundredth answer is wrong."""
+    """Write this many questions and their recorded answers, and return both paths. Every hundredth answer is wrong."""
     questions, answers = folder / f"questions.{suffix}", folder / "answers.jsonl"
     with answers.open("w", encoding="utf-8") as out:
         for item in range(items):
@@ -99,7 +99,7 @@ def write_inputs(folder: Path, items: int, suffix: str) -> tuple[Path, Path]:
 
 
 def run(folder: Path, items: int, suffix: str, options: Sequence[str], profile: Path | None) -> Taken:
-    """Run so many items, check that each has the outcome that its answer deserves, and return what it took."""
+    """Run this many items, check that each has the right outcome for its answer, and return what the run used."""
     questions, answers = write_inputs(folder, items, suffix)
     output = folder / "out.results.jsonl"
     program = KARENINA if profile is None else PROFILED.format(path=str(profile.absolute()))
@@ -127,7 +127,7 @@ def run(folder: Path, items: int, suffix: str, options: Sequence[str], profile: 
 
 
 def main(given: argparse.Namespace) -> None:
-    """Measure each size in turn, and print its figures and targets."""
+    """Measure each size in turn, and print the figures and targets."""
     print(f"recorded items, no model called, questions in {given.format}; {machine()}")
     targets: list[Target] = []
     first = None

@@ -1,13 +1,13 @@
-"""A jury of judges compared with human labels: its accuracy and that of each judge, agreement, and the share escalated.
+"""A jury of judges compared with human labels: its accuracy and that of each judge, agreement, and escalation.
 
     python benchmarks/jury.py --rows 200
     python benchmarks/jury.py --rows 20 -j local:smollm2-135m -j local:qwen2.5-coder-0.5b -j local:qwen2.5-coder-1.5b
 
 The rows are those of `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`), as in `agreement.py`: a judge
-extracts the answer, and a program compares it with the list of right answers. The last judge is the stronger one. Each
-of the others, and the jury, is compared with the human labels of the same rows; with `--all`, the stronger judge reads
-all rows, and not only those on which the others disagree. Rows that were not judged are counted, but are in no figure.
-With `--keep`, a second run with the same folder makes only the missing calls.
+extracts the answer, and a program compares it with the list of correct answers. The last judge is the stronger one.
+Each of the other judges, and the jury, is compared with the human labels on the same rows. With `--all`, the stronger
+judge reads all rows, not only those on which the other judges disagree. Rows that were not judged are counted, but not
+included in any figure. With `--keep`, a second run with the same folder makes only the missing calls.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def make_benchmark(rows: Rows) -> Benchmark:
 def run(
     rows: list[dict[str, Any]], judges: list[dict[str, Any]], folder: Path, **settings: Any
 ) -> VerificationResultSet:
-    """Run these judges as a jury, and return the results."""
+    """Run these judges as a jury and return the results."""
     answers = {row["id"]: row["response"] for row in rows}
     recorded = {"id": "recorded", "interface": "manual", "model_name": "recorded", "manual_traces": answers}
     config = {"answering_models": [recorded], "parsing_models": judges, **settings}
@@ -62,12 +62,12 @@ def run(
 
 
 def verdicts_of(results: VerificationResultSet) -> Verdicts:
-    """Return the verdicts of a run, keyed by question id."""
+    """Return the verdicts from a run by question ID."""
     return {one.question_id: bool(one.template.verify_result) for one in results if one.outcome.has_verdict}
 
 
 def votes_of(results: VerificationResultSet) -> dict[str, dict[str, bool]]:
-    """Return the verdicts of each judge in a jury, keyed by question id."""
+    """Return the verdicts of each judge in a jury by question ID."""
     found: dict[str, dict[str, bool]] = {}
     for result in results:
         record = read_record(result)
@@ -90,7 +90,7 @@ def report(rows: Rows, verdicts: Mapping[str, Verdicts]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, run the jury, and print the report."""
+    """Parse the arguments, run the jury, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200, help="the size of a balanced sample")
     parser.add_argument(

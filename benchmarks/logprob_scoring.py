@@ -1,16 +1,16 @@
-"""Agreement of a small judge with human labels, with and without scores from token probabilities.
+"""The agreement of a small judge with human labels, with and without scores from token probabilities.
 
     python benchmarks/logprob_scoring.py nq301 --rows 240
     python benchmarks/logprob_scoring.py xstest --rows 180 --judge qwen2.5-coder-1.5b
 
-A judge fills a form with one field, once for each row. `nq301`: does the response give a right answer (a boolean)?
+For each row, a judge fills in a form with one field. `nq301`: does the response give a correct answer (a boolean)?
 `xstest`: does it refuse (a boolean), and does it comply, refuse in part or refuse (a literal)? One greedy reply gives
-two verdicts: the JSON that it contains, and the probabilities of the options at the token of the value. The
-probabilities are calibrated by what the judge prefers if there is nothing to judge (T. Zhao et al., "Calibrate Before
-Use", 2021): the same form with a response without content, for each row (`own question`) or once (`no question`).
+two verdicts: the JSON it contains, and the probabilities of the options at the token of the value. The probabilities
+are calibrated by what the judge prefers when there is nothing to judge (T. Zhao et al., "Calibrate Before Use", 2021):
+the same form with a response without content, either for each row (`own question`) or once (`no question`).
 
-Rows are drawn balanced by label and divided by question. The way of calibration is chosen on the first third, by kappa;
-the results are those of the rest, on which nothing was chosen. The rows come from the folder of recorded data
+Rows are drawn with balanced labels and divided by question. The calibration method is chosen on the first third, by
+kappa; the results are for the rest, on which nothing was chosen. The rows come from the folder of recorded data
 (`--data`).
 
 Measured in November 2026 with Qwen2.5-Coder-0.5B-Instruct Q4_K_M, accuracy / kappa on the held-out rows:
@@ -21,7 +21,7 @@ Measured in November 2026 with Qwen2.5-Coder-0.5B-Instruct Q4_K_M, accuracy / ka
 | xstest, refuses (boolean)| 120 | .500 / .000 | .500 / .000 | .667 / .333              | .592 / .183 |
 | xstest, stance (literal) | 120 | .492 / .237 | .483 / .225 | .425 / .137              | .358 / .038 |
 
-With the 1.5B, nq301 on 60 held-out rows: .700 / .400, .700 / .400, .550 / .100, .717 / .433 (one row).
+With the 1.5B model, nq301 on 60 held-out rows: .700 / .400, .700 / .400, .550 / .100, .717 / .433 (one row).
 
 Without calibration, the most likely option is usually the one in the JSON. Calibration helps where the judge gave the
 same verdict for every row, and does harm where it did not. Karenina therefore does not score verdicts by probability.
@@ -60,7 +60,7 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True)
 class Task:
-    """A field that the judge fills. `options` are the JSON values as they are written, without quotes."""
+    """A field that the judge fills in. `options` are the JSON values as written, without quotes."""
 
     name: str
     file: str
@@ -107,7 +107,7 @@ TASKS = {
 
 
 class Judge:
-    """A model on this machine that fills forms, and reports the probability of each option."""
+    """A model on this machine that fills in forms and reports the probability of each option."""
 
     def __init__(self, name: str) -> None:
         self._server = POOL.acquire(ServerSettings(find_model(name), slots=SLOTS, context=2048))
@@ -126,7 +126,7 @@ class Judge:
         self._slots = asyncio.Semaphore(SLOTS)
 
     async def fill(self, task: Task, row: Mapping[str, Any], question: str, response: str) -> tuple[str, Scores]:
-        """Return the value that the judge wrote, and the log probability of each option at the token of the value."""
+        """Return the value written by the judge, and the log probability of each option at the token of the value."""
         schema = task.schema(row)
         messages = [Message.system(EXTRACTION), Message.user(parsing_request(question, schema, {}, response))]
         form = {"type": "json_schema", "json_schema": {"name": "form", "strict": True, "schema": schema}}
@@ -146,7 +146,7 @@ class Judge:
 
 
 def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
-    """Return the log probability of each option at the first token after the field's name that begins a value."""
+    """Return the log probability of each option at the first token that begins a value after the field's name."""
     text = ""
     for token in tokens:
         if f'"{task.name}"' in text and _bare(token["token"]):
@@ -163,7 +163,7 @@ def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
 
 
 def _gold(row: Mapping[str, Any]) -> str:
-    """Return the right answers of a row as one string."""
+    """Return the correct answers in a row as a single string."""
     return " / ".join(row["gold"])
 
 
@@ -173,13 +173,13 @@ def _bare(token: str) -> str:
 
 
 def mean(several: Iterable[Scores]) -> Scores:
-    """Return the mean of several log probabilities for each option."""
+    """Return the mean of several log probabilities, for each option."""
     listed = list(several)
     return {option: sum(scores[option] for scores in listed) / len(listed) for option in listed[0]}
 
 
 def best(scores: Scores, bias: Scores | None = None) -> str:
-    """Return the most likely option, after `bias` is subtracted."""
+    """Return the most likely option, after subtracting `bias`."""
     return max(scores, key=lambda option: scores[option] - (bias[option] if bias else 0.0))
 
 
@@ -192,8 +192,9 @@ def agreement(verdicts: Sequence[str], labels: Sequence[str]) -> tuple[float, fl
 
 
 def ranked_right(margins: Sequence[float], positive: Sequence[bool]) -> float:
-    """Return the share of pairs of a positive and a negative row in which the positive row has the larger margin
-    (AUROC).
+    """Return the AUROC of a judge's margins.
+
+    This is the share of pairs of a positive and a negative row in which the positive row has the larger margin.
     """
     above = [margin for margin, yes in zip(margins, positive, strict=True) if yes]
     below = [margin for margin, yes in zip(margins, positive, strict=True) if not yes]
@@ -202,8 +203,9 @@ def ranked_right(margins: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def drawn(rows: list[dict[str, Any]], task: Task, size: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows for choosing (a third) and the held-out rows, each as balanced as possible, without shared
-    questions.
+    """Return the rows used for choosing (a third) and the held-out rows.
+
+    Each set is as balanced as possible, and the two share no questions.
     """
     draw = random.Random(SEED)
     questions = sorted({row["question"] for row in rows})
@@ -222,7 +224,7 @@ def drawn(rows: list[dict[str, Any]], task: Task, size: int) -> tuple[list[dict[
 
 @dataclass(frozen=True)
 class Judged:
-    """The data of one judged row: its label, the value in the JSON, the scores, and the scores without content."""
+    """The data on one judged row: its label, the value in the JSON, the scores, and the scores without content."""
 
     label: str
     value: str
@@ -231,7 +233,7 @@ class Judged:
 
 
 async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) -> list[Judged]:
-    """Return all rows, each judged once with its response and once without content."""
+    """Judge each row once with its response and once without content, and return the data."""
 
     async def one(row: Mapping[str, Any]) -> Judged:
         """Judge a row with its response and without content."""
@@ -243,7 +245,7 @@ async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) ->
 
 
 async def measure(judge: Judge, task: Task, rows: list[dict[str, Any]], size: int) -> None:
-    """Judge the rows of a task, choose the calibration, and print the figures."""
+    """Judge the rows for a task, choose the calibration, and print the figures."""
     choosing, held_out = drawn(rows, task, size)
     parts = {"chosen on": await judged(judge, task, choosing), "held out": await judged(judge, task, held_out)}
     blank = {**choosing[0], "gold": ["N/A"]}
@@ -273,7 +275,7 @@ async def measure(judge: Judge, task: Task, rows: list[dict[str, Any]], size: in
 
 
 async def main() -> None:
-    """Read the arguments, load the judge, and measure each task of the data set."""
+    """Parse the arguments, load the judge, and measure each task for the data set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=sorted(TASKS))
     parser.add_argument("--rows", type=int, default=240, help="the number of rows, a third of which are for choosing")

@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: their questions, the bare loop, and the printing of figures and targets."""
+"""Code shared by the benchmarks: their questions, the bare loop, and the printing of figures and targets."""
 
 from __future__ import annotations
 
@@ -26,43 +26,42 @@ SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "require
 
 
 def question(item: int) -> str:
-    """Return the text of a question; `fake_server.code` is its answer."""
+    """Return the text of a question. Its answer is `fake_server.code`."""
     return f"What is the code word of item #{item}?"
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time (user and system) of this process and of its ended child processes."""
+    """Return the CPU time (user and system) used by this process and its finished child processes."""
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds of wall time and of CPU time."""
+    """Wall time and CPU time in seconds."""
 
     wall: float
     cpu: float
 
 
 def bare_loop(url: str, count: int, at_once: int) -> Spent:
-    """Return the time to answer and judge `count` questions with aiohttp only.
+    """Return the time it takes to answer and judge `count` questions using only aiohttp.
 
-    Each of `at_once` workers sends a request for an answer and then a request for its verdict, and checks the code
-    word.
+    Each of `at_once` workers sends a request for an answer, then a request for its verdict, and checks the code word.
     """
 
     async def post(session: aiohttp.ClientSession, body: Any) -> str:
-        """Send a request for a completion, and return the text of the reply."""
+        """Send a request for a completion and return the text of the reply."""
         async with session.post(f"{url}/chat/completions", data=orjson.dumps(body)) as reply:
             said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
             return said
 
     async def work() -> Spent:
-        """Answer and judge all questions with concurrent workers, and return the time that this took."""
+        """Answer and judge all questions with concurrent workers, and return the time taken."""
         items = iter(range(count))
 
         async def worker() -> None:
-            """Answer and judge questions until none is left. Raises `AssertionError` if a code word is wrong."""
+            """Answer and judge questions until there are none left. Raises `AssertionError` if a code word is wrong."""
             for item in items:
                 asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
                 said = await post(session, asked)
@@ -80,7 +79,7 @@ def bare_loop(url: str, count: int, at_once: int) -> Spent:
 
 
 def machine() -> str:
-    """Return a description of the machine and its load on one line, to be printed with figures."""
+    """Return a one-line description of the machine and its load, to be printed with figures."""
     return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
@@ -109,7 +108,7 @@ class Target:
 
 
 def _shown(figure: float) -> str:
-    """Return a figure as text with three significant digits, or without decimals from 1000 on."""
+    """Return a figure as a string with three significant digits, or without decimals if it is 1000 or more."""
     return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 

@@ -1,12 +1,13 @@
-"""Checks that memory does not grow with a run, and neither does the cost of an item.
+"""Checks that neither the memory used by a run nor the cost per item grows with the size of the run.
 
     python benchmarks/memory.py                  100,000 items three ways; takes some minutes
     python benchmarks/memory.py --items 10000    smaller, for a quick check
 
-Every run is `karenina run` in a process of its own, with a journal, over models that answer at once, so that the
-figures are the program's own. Measured are the peak memory of the process (ru_maxrss, including imports), and the CPU
-seconds per item from loading the file to the last result. For other frameworks (`peers.py`), the memory of each further
-question is measured: the difference between runs of 600 and of 200 questions, which a server answers.
+Every run is `karenina run` in its own process, with a journal, and with models that answer immediately, so that the
+figures are the program's own. The benchmark measures the peak memory of the process (ru_maxrss, including imports), and
+the CPU seconds per item from loading the file to the last result. For other frameworks (`peers.py`), it measures the
+memory used by each additional question, which is the difference between runs of 600 and 200 questions answered by a
+server.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main(given: argparse.Namespace) -> None:
         few, many = (write_questions(folder / f"{n}.jsonl", n) for n in (1000, items))
 
         def run(file: Path, name: str, replicates: int = 1) -> dict[str, Any]:
-            """Run the benchmark in `file`, and return the report of the process. Its output files are deleted."""
+            """Run the benchmark in `file` and return the report of the process. Its output files are deleted."""
             output, journal = folder / f"{name}.results.jsonl", folder / f"{name}.journal"
             found = measured("run", file, output, "--journal", journal, "--replicates", str(replicates))
             for left in folder.glob(f"{name}.*"):

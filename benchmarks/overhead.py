@@ -1,15 +1,15 @@
-"""The CPU time per question: Karenina compared with a bare loop and other frameworks, against one server.
+"""The CPU time per question: Karenina compared with a bare loop and other frameworks, using the same server.
 
     python benchmarks/overhead.py --peer-python floor=.../python --peer-python pyeval=.../python
     python benchmarks/overhead.py                         without the peers: only our own bare loop
 
-A question takes two calls (an answer, and a judge that fills a JSON schema) of 50 ms each, with 64 concurrent calls.
-For Karenina, every question has a template and a truth of its own, and the run is that of `karenina run`: the file is
-loaded and one question asked, so that all modules are imported. Then the following is measured: preparing the run,
-running it through the `openai` adapter with a journal, and writing the result file.
+A question takes two calls (an answer, and a judge that fills in a JSON schema) of 50 ms each, with 64 concurrent calls.
+In the case of Karenina, every question has its own template and ground truth, and the run is that of `karenina run`:
+the file is loaded and one question asked, so that all modules are imported. Then three things are measured: preparing
+the run, running it through the `openai` adapter with a journal, and writing the result file.
 
-All programs call the same server, in turns, each in a process of its own. CPU time is that of the process (user and
-system), without its imports. Medians and the ratios to them are printed. `peers.py` describes where the peers are.
+All programs call the same server, in turns, each in its own process. The CPU time is that of the process (user and
+system), without its imports. Medians are printed, with the ratios to them. `peers.py` describes where the peers are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
-    """Run the benchmark in `file`, and print the CPU time per question as a `RESULT` line."""
+    """Run the benchmark in `file` and print the CPU time per question as a `RESULT` line."""
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -54,8 +54,9 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     questions = Benchmark.load(file)
 
     def measured(name: str, ids: list[str] | None) -> tuple[float, float, Totals]:
-        """Run the questions with these ids (None: all), and return the CPU seconds of the preparation and of all, and
-        the totals.
+        """Run the questions with these IDs (all if None).
+
+        Returns the CPU seconds for the preparation, the CPU seconds in total, and the totals of the run.
         """
         output, kept_in = file.with_name(f"r-{name}.results.jsonl"), file.with_name(f"r-{name}.journal")
         gc.collect()
@@ -77,7 +78,7 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
 
 
 def run_bare(url: str, count: int) -> None:
-    """Run our own bare loop, and print the CPU time per question as a `RESULT` line."""
+    """Run our own bare loop and print the CPU time per question as a `RESULT` line."""
     print("RESULT " + json.dumps({"cpu_ms_per_q": 1000 * bare_loop(url, count, AT_ONCE).cpu / count, "ok": count}))
 
 
@@ -85,7 +86,7 @@ def run_bare(url: str, count: int) -> None:
 
 
 def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
-    """Write a file of questions, each with its own template and truth."""
+    """Write a file of questions, each with its own template and ground truth."""
     from karenina import Benchmark
 
     made = Benchmark.create("Code words")
@@ -95,7 +96,7 @@ def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
 
 
 def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
-    """Return the programs to measure. Peers that are not available are printed and left out."""
+    """Return the programs to measure. Peers that are not available are reported and omitted."""
     own = (sys.executable, __file__, "--worker")
     base = f"{url}/v1"
     found = [
@@ -111,7 +112,7 @@ def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
 
 
 def measure(given: argparse.Namespace) -> None:
-    """Measure all programs in turns, and print medians and targets."""
+    """Measure all programs in turns, and print the medians and targets."""
     print(f"CPU for a question: two calls, {LATENCY * 1000:g} ms, {AT_ONCE} at once; {machine()}")
     with peers.serving(given, LATENCY) as (url, code), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "questions.jsonld"

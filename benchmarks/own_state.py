@@ -1,6 +1,4 @@
-"""A temporary state folder for the benchmarks and the processes that they start, so that the user's is not
-written to.
-"""
+"""A temporary state folder for the benchmarks and the processes they start, to protect the user's own folder."""
 
 import os
 import tempfile

@@ -1,9 +1,9 @@
-"""Other frameworks to compare with: which of them are available, the server that all of them call, and their figures.
+"""Other frameworks to compare with: which of them are available, the server they all call, and their figures.
 
-The peers are the scripts `bench_NAME.py` in a folder (`--peers`), each run by the interpreter that `--peer-python
-NAME=PATH` or the variable `PEER_NAME` sets; those without one are printed and left out. Each prints a line `RESULT
-{...}`: CPU milliseconds per question (`cpu_ms_per_q`), ideal time to wall time (`eff`), and the memory before and after
-(`rss0_mb`, `rss1_mb`).
+The peers are the scripts `bench_NAME.py` in a folder (`--peers`). Each is run by the interpreter set with
+`--peer-python NAME=PATH` or the variable `PEER_NAME`; peers without an interpreter are reported and omitted. Each
+prints a line `RESULT {...}` with the CPU milliseconds per question (`cpu_ms_per_q`), the ratio of ideal time to wall
+time (`eff`), and the memory before and after (`rss0_mb`, `rss1_mb`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PYDANTIC_EVALS = "pydantic-evals"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A framework, or the bare loop: its label, the arguments of its script, and the modules that its users import."""
+    """A framework or the bare loop: its label, the arguments for its script, and the module that its users import."""
 
     label: str
     options: tuple[str, ...] = ()
@@ -47,16 +47,16 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A program that answers and judges the questions: a command that prints its figures."""
+    """A program that answers and judges the questions, as a command that prints its figures."""
 
     name: str
     command: tuple[str, ...]
     count: int
 
     def figures(self, url: str) -> dict[str, Any]:
-        """Run the command against the server at `url` (without `/v1`), and return its figures.
+        """Run the command with the server at `url` (without `/v1`), and return its figures.
 
-        Raises `SystemExit` if it fails, or if not all questions are correct.
+        Raises `SystemExit` if the command fails or not all questions are correct.
         """
         environment = {**ENVIRONMENT, "FAKE_BASE": url}
         done = subprocess.run(self.command, capture_output=True, text=True, env=environment, check=False)
@@ -69,7 +69,7 @@ class Way:
         return found
 
     def asking(self, count: int) -> Way:
-        """Return a copy for another number of questions, which follows `-n` in the command."""
+        """Return a copy for a different number of questions. In the command, the number follows `-n`."""
         at = self.command.index("-n") + 1
         return Way(self.name, (*self.command[:at], str(count), *self.command[at + 1 :]), count)
 
@@ -81,9 +81,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def interpreters(given: argparse.Namespace) -> dict[str, str]:
-    """Return the interpreters of the available peers, keyed by name. The others are printed with the reason.
+    """Return the interpreters of the available peers by name. The other peers are reported, with the reason.
 
-    Raises `SystemExit` for an unknown peer.
+    Raises `SystemExit` if a peer is unknown.
     """
     found = {name: os.environ.get(f"PEER_{name.upper()}", "") for name in PEERS}
     for text in given.peer_python:
@@ -105,7 +105,7 @@ def interpreters(given: argparse.Namespace) -> dict[str, str]:
 def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, latency: float) -> list[Way]:
     """Return the programs of the available peers. `counts` maps their names to numbers of questions.
 
-    `at_once` is the number of concurrent calls, and `latency` that of the server, in seconds.
+    `at_once` is the number of concurrent calls, and `latency` is the latency of the server in seconds.
     """
     sizes = ("-c", str(at_once), "-l", f"{latency * 1000:g}")
     return [
@@ -123,7 +123,7 @@ def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, lat
 def serving(given: argparse.Namespace, latency: float) -> Iterator[tuple[str, Callable[[int], str]]]:
     """Run a server, and yield its URL (without `/v1`) and a function that returns an item's code word.
 
-    The peers' own server is used if it exists, because their scripts know only its words. Each reply comes `latency`
+    The peers' own server is used if it exists, because their scripts know only its words. Each reply is sent `latency`
     seconds after its request.
     """
     script = given.peers.parent / "servers" / "fake_openai.py"

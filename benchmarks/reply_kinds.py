@@ -1,8 +1,8 @@
-"""The bad replies that `faults.py --replies` sends, and the table of what each comes to.
+"""The bad replies sent by `faults.py --replies`, and the table of the effect that each of them has.
 
-Most are the cases of the adapters' contracts (`karenina_testing.contracts.odd_replies`), with the words of an item in
-place of theirs. A text that must not be taken for the answer has the code word `BAIT`, which the judge prefers to any
-other.
+Most are the cases from the adapters' contracts (`karenina_testing.contracts.odd_replies`), with an item's words in
+place of their own. A text that must not be mistaken for the answer contains the code word `BAIT`, which the judge
+prefers to any other word.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Kind:
 class Expected:
     """What the replies to an item's calls require. `calls` are the numbers of calls to the model and to the judge.
 
-    `text` says whether the answer is complete (`whole`) or cut off (`cut`), or empty if there is none.
+    `text` is `whole` if the answer is complete, `cut` if it is cut off, and empty if there is no answer.
     """
 
     outcome: Outcome
@@ -72,8 +72,9 @@ class Expected:
 
 
 def expected(answers: Sequence[Effect], judgments: Sequence[Effect], *, right: bool) -> Expected:
-    """Return how an item must end whose calls had replies with these effects. `right` says whether its answer is
-    right.
+    """Return how an item must end if the replies to its calls had these effects.
+
+    `right` says if its answer is right.
     """
     left, forms = iter(answers), iter(judgments)
     effect = _call(left)
@@ -96,7 +97,7 @@ def expected(answers: Sequence[Effect], judgments: Sequence[Effect], *, right: b
 
 
 def _call(effects: Iterator[Effect]) -> Effect:
-    """Return the final effect of a call with its retries, which are taken from `effects`.
+    """Return the final effect of a call including its retries, which are taken from `effects`.
 
     Raises `LookupError` if a retry is missing.
     """
@@ -109,7 +110,7 @@ def _call(effects: Iterator[Effect]) -> Effect:
 
 
 def kinds(*, judge: bool, messages: bool, streamed: bool) -> dict[str, Kind]:
-    """Return the kinds of bad replies for one side and wire format, keyed by name."""
+    """Return the kinds of bad replies for one side and wire format, by name."""
     if messages:
         odd = {
             **(MESSAGES_FORMS if judge else MESSAGES_REPLIES),
@@ -122,7 +123,9 @@ def kinds(*, judge: bool, messages: bool, streamed: bool) -> dict[str, Kind]:
 
 
 def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
-    """Return the kind of bad reply for a case of the adapters' contracts, with its effect and unknown finish reason."""
+    """Return the kind of bad reply for a case from the adapters' contracts, with its effect and unknown finish
+    reason.
+    """
     effect: Effect = _ERRORS[case.error] if case.error is not None else _ENDS.get(case.finish_reason, "read")
     if name == "paused" or (effect == "cut" and case.text == ""):
         effect = "paused" if name == "paused" else "used up"
@@ -139,7 +142,7 @@ def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
         words |= {_PARTIAL: CUT}
 
     def change(_: Request, good: Reply) -> Reply:
-        """Return the bad reply: the body of the case with the item's words, streamed if the wire format is."""
+        """Return the bad reply: the case's body with the item's words, streamed if the wire format is streamed."""
         text = said(good)
         if name == LOST:
             text = text.replace("\\\\", "\\")
@@ -152,7 +155,7 @@ def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
 
 
 def _tokens_of(case: OddReply) -> tuple[int, int]:
-    """Return the input and output tokens of a case, from its expected tokens or its usage."""
+    """Return the input and output tokens of a case, based on its expected tokens or its usage."""
     if case.tokens is not None:
         return case.tokens[:2]
     usage = case.body.get("usage") or {}
@@ -161,7 +164,7 @@ def _tokens_of(case: OddReply) -> tuple[int, int]:
 
 
 def said(good: Reply) -> str:
-    """Return the text of a good reply, whole or streamed."""
+    """Return the text of a good reply, whether or not it is streamed."""
     if good.chunks is not None:
         chunks = [chunk for chunk in good.chunks if isinstance(chunk, Mapping) and chunk["choices"]]
         return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
@@ -172,7 +175,7 @@ def said(good: Reply) -> str:
 
 
 def _with_words(value: Any, words: Mapping[str, str], text: str) -> Any:
-    """Return JSON values with the words of an item. The answer or form of the case is replaced with `text`."""
+    """Return JSON values with an item's words. The answer or form in the case is replaced with `text`."""
     if isinstance(value, str):
         for word, other in words.items():
             value = value.replace(word, other)
@@ -190,7 +193,7 @@ def _with_words(value: Any, words: Mapping[str, str], text: str) -> Any:
 
 
 def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
-    """Return the parts of a message with `text` divided among those that contain text."""
+    """Return the parts of a message, with `text` divided among those that contain text."""
     found: list[Any] = []
     left = text
     for place, part in enumerate(parts):
@@ -204,8 +207,9 @@ def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
 
 
 def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a completion as stream chunks: text in two, other parts one by one, then the finish reason and the
-    usage.
+    """Return a completion as stream chunks.
+
+    These are the text in two chunks, other parts one by one, then the finish reason and the usage.
     """
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     (choice,) = completion["choices"]
@@ -227,7 +231,7 @@ def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _marked(answer: str, bait: str) -> Mapping[str, str]:
-    """Return the answer with the bait as thoughts before it, in several notations."""
+    """Return the answer preceded by the bait as thoughts, in several notations."""
     return {
         "marks of Mistral": f"[THINK]{bait}[/THINK]{answer}",
         "thinking": f"<thinking>{bait}</thinking>\n{answer}",
@@ -237,7 +241,7 @@ def _marked(answer: str, bait: str) -> Mapping[str, str]:
 
 
 def _chat_answers() -> Mapping[str, OddReply]:
-    """Return further bad answers in chat completions, keyed by name."""
+    """Return further bad answers in chat completions, by name."""
     hidden = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 4028}
     return {
         **{name: OddReply(chat(text)) for name, text in _marked(_ANSWER, f"{_WRONG}?").items()},
@@ -248,7 +252,7 @@ def _chat_answers() -> Mapping[str, OddReply]:
 
 
 def _chat_forms() -> Mapping[str, OddReply]:
-    """Return further bad replies of a judge in chat completions, keyed by name."""
+    """Return further bad replies from a judge in chat completions, by name."""
     call = f'<tool_call>\n{{"name": "Answer", "arguments": {_FORM}}}\n</tool_call>'
     return {
         **{f"form, {name}": OddReply(chat(text)) for name, text in _marked(_FORM, f'{{"word": "{BAIT}"}}').items()},
@@ -261,7 +265,7 @@ def _chat_forms() -> Mapping[str, OddReply]:
 
 
 def _messages_answers() -> Mapping[str, OddReply]:
-    """Return further bad answers in Anthropic's Messages API, keyed by name."""
+    """Return further bad answers in Anthropic's Messages API, by name."""
     search = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": BAIT}}]
     many = {"input_tokens": 20, "output_tokens": 4008}
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -276,7 +280,7 @@ def _messages_answers() -> Mapping[str, OddReply]:
 
 
 def _messages_forms() -> Mapping[str, OddReply]:
-    """Return further bad replies of a judge in Anthropic's Messages API, keyed by name."""
+    """Return further bad replies from a judge in Anthropic's Messages API, by name."""
     return {
         **{
             f"form, {name}": OddReply(messages_reply(text))
@@ -290,17 +294,17 @@ def _messages_forms() -> Mapping[str, OddReply]:
 
 
 def _stream(name: str, effect: Effect, change: Callable[[list[Any]], list[Any]], *, done: bool = True) -> Kind:
-    """Return a kind of faulty stream. `change` is called with the chunks of a good one."""
+    """Return a kind of faulty stream. `change` is called with the chunks of a good stream."""
 
     def changed(_: Request, good: Reply) -> Reply:
-        """Return the good reply as a stream with changed chunks."""
+        """Return the good reply as a stream with altered chunks."""
         return Reply(chunks=change(pieces(chat(said(good)))), done=done)
 
     return Kind(name, effect, Fault(name, changed), (20, 8))
 
 
 def _without_end(chunks: list[Any]) -> list[Any]:
-    """Return the chunks of a stream without those that have a finish reason."""
+    """Return the chunks of a stream, without those that have a finish reason."""
     return [chunk for chunk in chunks if not (chunk["choices"] and chunk["choices"][0]["finish_reason"])]
 
 
@@ -313,7 +317,7 @@ def _as_messages(chunks: list[Any]) -> list[Any]:
 
 
 def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the choice in a chunk; an empty mapping if it has none."""
+    """Return the choice in a chunk, or an empty mapping if the chunk has none."""
     return chunk["choices"][0] if chunk["choices"] else {}
 
 

@@ -1,4 +1,4 @@
-"""How fast a report of 10,000 items is written, opened, filtered and searched, in a real browser.
+"""How quickly a report of 10,000 items is written, opened, filtered and searched in a real browser.
 
     python benchmarks/report_page.py
 
@@ -56,7 +56,7 @@ async () => {
 
 
 def main() -> None:
-    """Measure the times, and print each with its target."""
+    """Measure the times, and print each of them with its target."""
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         file = Path(folder) / "report.html"
         results = [
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _measure(browser: Browser, file: Path) -> tuple[float, float, float]:
-    """Return the seconds until the page is open, and the milliseconds that filtering and searching take."""
+    """Return the seconds until the page is open, and the milliseconds taken by filtering and searching."""
     context = browser.new_context(offline=True)
     try:
         begun = perf_counter()

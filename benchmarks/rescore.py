@@ -3,18 +3,18 @@
     python benchmarks/rescore.py                  100,000 items; takes some minutes
     python benchmarks/rescore.py --items 10000    smaller, for a quick check
 
-A run with models that answer at once fills a journal. Then the following is measured, each in a process of its own and
-three times:
+A run with models that answer immediately fills a journal. Then the following are measured, three times each, always in
+a separate process:
 
 - the same command again, with all results in the journal;
-- the same command again after its results were deleted, so that only the replies are stored, and every item is computed
+- the same command again after its results were deleted, so that only the replies are stored and every item is computed
   again;
-- `rescore` with the benchmark after half of the truths were changed: in as many processes as there are cores, as the
-  command does it, which has the target, and in one process, for information.
+- `rescore` with the benchmark after half of the true values were changed: in as many processes as there are cores, as
+  the command does, which has the target, and in one process, for information.
 
 None of them makes a call, which is checked. Rates are items per second of wall time, from loading the file to writing
-the last result; medians are printed, with the target. Helper processes compute the results whose replies are all in the
-journal; the largest memory of one of them is printed beside that of the run, with which it shares most of it.
+the last result. Medians are printed, with the target. Helper processes compute the results whose replies are all in the
+journal. The largest memory used by one of them is printed next to that of the run, with which it shares most of it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How many bytes an item takes in the result file and the journal, and what it costs to write and to read them.
+"""How many bytes an item takes in the result file and the journal, and the cost of writing and reading it.
 
     python benchmarks/results_size.py                   10,000 recorded answers; half a minute
     python benchmarks/results_size.py --items 100000    the size for which the targets of whole files are stated
 
-A run is `karenina run FILE --recordings ANSWERS` in a process of its own, with its journal; a program finds the field
-of each question in the answer (`TraceContains`), so that no model is called. The texts of an item are its question and
-its answer. Writing and reading are measured in this process, on the run's own results: CPU time, the best of three.
+A run is `karenina run FILE --recordings ANSWERS` in its own process, with its journal. A program finds the field of
+each question in the answer (`TraceContains`), so that no model is called. The texts of an item are its question and its
+answer. Writing and reading are measured in this process, using the run's own results: CPU time, the best of three.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ADDED = 100
 
 
 def write_files(folder: Path, items: int) -> tuple[Path, Path, int]:
-    """Write a benchmark and recorded answers, and return their paths and the bytes of all texts."""
+    """Write a benchmark and recorded answers, and return their paths and the total size of the texts in bytes."""
     questions, answers, texts = folder / "words.jsonl", folder / "answers.jsonl", 0
     with questions.open("w", encoding="utf-8") as asked, answers.open("w", encoding="utf-8") as answered:
         for item in range(items):
@@ -51,7 +51,7 @@ def write_files(folder: Path, items: int) -> tuple[Path, Path, int]:
 
 
 def run(questions: Path, answers: Path, *options: str) -> tuple[Path, Path]:
-    """Run the benchmark, and return its result file and its journal."""
+    """Run the benchmark, and return the paths of its result file and journal."""
     output, journal = questions.with_suffix(".results.jsonl"), questions.with_suffix(".journal")
     command = ["run", questions, "--recordings", answers, "-o", output, "--journal", journal, "--quiet", *options]
     arguments = [sys.executable, "-c", KARENINA, *map(str, command)]
@@ -60,7 +60,7 @@ def run(questions: Path, answers: Path, *options: str) -> tuple[Path, Path]:
 
 
 def cost(work: Callable[[], Iterable[Any]], items: int) -> float:
-    """Return the microseconds of CPU that `work` takes for an item: the best of three times."""
+    """Return the CPU time in microseconds that `work` takes per item, the best of three measurements."""
     times = []
     for _ in range(3):
         began = time.process_time()
@@ -71,7 +71,7 @@ def cost(work: Callable[[], Iterable[Any]], items: int) -> float:
 
 
 def costs(output: Path, folder: Path) -> dict[str, float]:
-    """Return the microseconds of writing and reading an item, by what is done."""
+    """Return the microseconds that writing and reading take per item, by operation."""
     from karenina_engine.journal.compression import TextCompressor
     from karenina_engine.results.result_lines import LineWriter, dump_result
     from karenina_engine.results.result_set import VerificationResultSet, read_results

@@ -1,16 +1,16 @@
-"""How a run scales with Ray workers: items per second with 1, 2 and 4 workers, compared with one process without Ray.
+"""How a run scales with Ray workers: items per second with 1, 2 and 4 workers, compared with a single process.
 
     python benchmarks/scaling.py                    both comparisons, three turns each
     python benchmarks/scaling.py --only waiting
 
-- waiting: two calls of 500 ms for each question, 64 concurrent calls in all. One process handles these easily, so this
-  measures the cost of the workers.
-- computing: immediate replies, so that only the work around the calls remains. This measures how well it is distributed
-  over the cores; the server uses one of them, and there are no more workers than cores.
+- waiting: two calls of 500 ms for each question, 64 concurrent calls in all. A single process handles these easily, so
+  this measures the cost of the workers.
+- computing: immediate replies, so that only the work around the calls remains. This measures how well the work is
+  distributed over the cores. The server uses one core, and there are no more workers than cores.
 
-All numbers of workers are measured in turns; medians are printed, with the ratio to one process (`asyncio`) of the same
-turn. Ray is started before measuring, and each measurement begins with some questions that are not counted until all
-workers are ready. The journal is on, as in any run.
+All numbers of workers are measured in turns. Medians are printed, with the ratio to one process without Ray (`asyncio`)
+in the same turn. Ray is started before measuring, and each measurement begins with some questions that are not counted,
+until all workers are ready. The journal is on, as in any run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WAYS = {"asyncio": 0, "ray, 1 worker": 1, "ray, 2 workers": 2, "ray, 4 workers":
 
 
 def measured(server: Running, questions: Benchmark, workers: int, at_once: int, warming: int) -> float:
-    """Run the questions, and return the items per second after the first `warming` results."""
+    """Run the questions, and return the number of items per second after the first `warming` results."""
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": server.url}
     config = VerificationConfig(
         answering_models=[{"id": "a", **model}],
@@ -53,7 +53,7 @@ def measured(server: Running, questions: Benchmark, workers: int, at_once: int, 
 
 
 def compare(name: str, counted: int, turns: int, latency: float, at_once: int) -> None:
-    """Measure all numbers of workers in turns, and print the medians."""
+    """Measure all numbers of workers in turns and print the medians."""
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
     ratios: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(turns):
@@ -68,7 +68,7 @@ def compare(name: str, counted: int, turns: int, latency: float, at_once: int) -
 
 
 def main() -> None:
-    """Start Ray once, and run the comparisons."""
+    """Start Ray once and run the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--questions", type=int, default=2000, help="the number of questions that are counted (half of it for waiting)"

@@ -1,12 +1,12 @@
-"""A run over a file of questions with models that answer at once, in a process of its own, which reports its costs.
+"""A run on a file of questions, with models that answer immediately, in its own process, which reports its costs.
 
     python benchmarks/scripted_run.py run FILE OUTPUT [--replicates N] [--journal JOURNAL]
     python benchmarks/scripted_run.py rescore JOURNAL FILE OUTPUT --processes N
 
-`memory.py` and `rescore.py` start it, so that the memory that one run leaves behind is not counted for the next. It
-prints a JSON object: seconds and CPU seconds from loading the file to the last result (without imports and a small run
-before that), items, calls, and the peak memory in MB, each with the part of helper processes: `helper_peak` is the
-largest peak of one of them, most of which it shares with the run.
+`memory.py` and `rescore.py` start it, so that memory left behind by one run is not counted for the next. It prints a
+JSON object with the seconds and CPU seconds from loading the file to the last result (without imports and a small run
+before that), items, calls, and the peak memory in MB, each with the part used by helper processes. `helper_peak` is the
+largest peak of one helper process, most of which is shared with the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Answer(BaseAnswer):
 def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
     """Write a benchmark with this many questions to `file`, and return `file`.
 
-    Each question has its own template and truth. The truths of the first `wrong` questions do not match the replies.
+    Each question has its own template and ground truth. The ground truths of the first `wrong` questions do not match
+    the replies.
     """
     with file.open("w", encoding="utf-8") as out:
         for item in range(count):
@@ -54,7 +55,7 @@ def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
 
 
 def measured(*arguments: str | Path) -> dict[str, Any]:
-    """Run this file in a process with these arguments, and return its report.
+    """Run this file in a separate process with these arguments, and return its report.
 
     Python writes its compiled files, as it does for users.
     """
@@ -66,7 +67,7 @@ def measured(*arguments: str | Path) -> dict[str, Any]:
 
 
 def register() -> None:
-    """Register models that answer at once and keep none of their requests."""
+    """Register models that answer immediately and keep none of their requests."""
     from karenina_core import plugins
     from karenina_testing import Request, ScriptedModels
 
@@ -100,7 +101,7 @@ def command(file: Path, output: Path, journal: Path | None, replicates: int) -> 
 
 
 def again(journal: Path, file: Path, output: Path, processes: int) -> int:
-    """Rescore a journal as `karenina rescore` does, and return the number of items."""
+    """Rescore a journal as in `karenina rescore`, and return the number of items."""
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.offline.rescoring import rescore
 
@@ -114,7 +115,7 @@ def again(journal: Path, file: Path, output: Path, processes: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do the given work after a small run that imports everything, and print the report as JSON."""
+    """Do the work given by `arguments`, after a small run that imports everything, and print the report as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("what", choices=["run", "rescore"])
     parser.add_argument("files", nargs="+", type=Path)

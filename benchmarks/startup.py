@@ -1,14 +1,14 @@
 """How long `karenina --help` and `import karenina_core` take, and how much CPU time short commands take.
 
-The short commands are `check` of three questions, `plan`, and `show` of a run of three.
+The short commands are `check` on three questions, `plan`, and `show` on a run of three questions.
 
     python benchmarks/startup.py                   medians of 21 turns, and the ratios
     python benchmarks/startup.py --imports         what takes the time of `karenina --help`, module by module
     python benchmarks/startup.py --imports check   the same for a short command
 
-Each is a process of its own, started in turns, with its modules compiled before. Medians of the wall time are printed,
-with those of an empty interpreter, of `import pydantic`, and of importing other frameworks if an interpreter that has
-them is given (`peers.py`). For the short commands, it is the CPU time (user and system).
+Each runs in its own process, started in turns, with its modules already compiled. Medians of the wall time are printed,
+with those of an empty interpreter, of `import pydantic`, and of importing other frameworks if there is an interpreter
+that has them (`peers.py`). For the short commands, CPU time (user and system) is used instead.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MOST = 0.5
 
 
 def seconds(command: list[str]) -> float:
-    """Run a command, and return its wall time in seconds."""
+    """Run a command and return its wall time in seconds."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=peers.ENVIRONMENT)
     return time.perf_counter() - began
 
 
 def write_run(folder: Path) -> None:
-    """Write a benchmark with three questions, and run it with recorded answers."""
+    """Write a benchmark with three questions and run it with recorded answers."""
     lines = ["karenina: 1", "name: Genes", "questions:"]
     for gene, what in GENES.items():
         check = f"{{type: TraceContains, substring: {gene}}}"
@@ -65,7 +65,7 @@ def write_run(folder: Path) -> None:
 
 
 def cpu(command: list[str], folder: Path) -> float:
-    """Run a command in `folder`, and return its CPU time in seconds."""
+    """Run a command in `folder` and return its CPU time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=folder, env=peers.ENVIRONMENT)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -88,7 +88,7 @@ def measure_short(turns: int) -> list[Target]:
 
 
 def measure(given: argparse.Namespace) -> None:
-    """Measure everything in turns, and print medians and targets."""
+    """Measure everything in turns, and print the medians and targets."""
     turns: int = given.turns
     print(f"startup: medians of {turns} turns; {machine()}")
     commands = {name: [sys.executable, *arguments] for name, arguments in COMMANDS.items()}
@@ -115,7 +115,7 @@ def measure(given: argparse.Namespace) -> None:
 
 
 def print_imports(command: str, most: int) -> None:
-    """Print the `most` modules with the longest import time of their own when a command starts."""
+    """Print the `most` modules with the longest import times of their own when a command starts."""
     arguments = [sys.executable, "-X", "importtime", *KARENINA, command, *SHORT.get(command, [])]
     with TemporaryDirectory() as folder:
         write_run(Path(folder))

@@ -1,11 +1,11 @@
-"""How many right answers to a table of sixty questions of all kinds are judged right, with a given judge.
+"""How many correct answers to a table of sixty questions of all kinds are judged correct by a given judge.
 
     python benchmarks/typed_tables.py --judge local:qwen2.5-coder-1.5b
 
-The table of `tests/support/typed_table.py` has numbers, numbers with units, dates, lists, yes or no, and names in one
-column. It is written as CSV and as Excel, and judged by `karenina run` without a YAML file; each recorded response
-states the right answer in a sentence. With `--wrong`, each states the answer to the next question of its kind, so that
-none is right.
+The table in `tests/support/typed_table.py` has numbers, numbers with units, dates, lists, yes or no, and names in a
+single column. It is written as CSV and as Excel, and judged by `karenina run` without a YAML file. Each recorded
+response states the correct answer in a sentence. With `--wrong`, each states the answer to the next question of the
+same kind, so that none is correct.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from karenina import Benchmark, Outcome, VerificationResultSet
 
 
 def next_of_kind(place: int) -> Row:
-    """Return the next row of the same kind that has another answer."""
+    """Return the next row of the same kind that has a different answer."""
     row = ROWS[place]
     others = [other for other in (*ROWS[place:], *ROWS[:place]) if other.kind == row.kind and other.cell != row.cell]
     return others[0]
 
 
 def judge(path: Path, judge: str, *, wrong: bool) -> Counter[tuple[str, Outcome]]:
-    """Run `karenina run` on the table at `path`, and return the number of each outcome by kind of question."""
+    """Run `karenina run` on the table at `path`, and return the counts of each outcome by kind of question."""
     said = [say(next_of_kind(place) if wrong else row) for place, row in enumerate(ROWS)]
     ids = Benchmark.load(path).ids
     recordings = path.with_suffix(".recordings.jsonl")
@@ -50,7 +50,7 @@ def judge(path: Path, judge: str, *, wrong: bool) -> Counter[tuple[str, Outcome]
 
 
 def report(name: str, found: Counter[tuple[str, Outcome]]) -> None:
-    """Print the outcomes of each kind, and of all."""
+    """Print the outcomes for each kind of question, and for all questions."""
     outcomes = list(dict.fromkeys(outcome for _, outcome in found))
     print(f"{name:<20}" + "".join(f"{outcome.value:>16}" for outcome in outcomes))
     for kind in dict.fromkeys(row.kind for row in ROWS):
@@ -61,7 +61,7 @@ def report(name: str, found: Counter[tuple[str, Outcome]]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, judge the tables, and print the report."""
+    """Parse the arguments, judge the tables, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="local:qwen2.5-coder-1.5b", help="the judge, as for `karenina run`")
     parser.add_argument("--format", choices=("csv", "xlsx"), help="judge only one of the two files")

@@ -1,7 +1,7 @@
-"""Build every distribution as it is published, wheel and source: `python scripts/build_wheels.py dist`.
+"""Build every distribution for publication, both wheel and source: `python scripts/build_wheels.py dist`.
 
 The folder must be missing or empty, so that everything uploaded from it belongs to one release. `twine check --strict`
-then checks the metadata of each distribution. The tools are those of `requirements-dev.txt`, and nothing is downloaded.
+then checks the metadata of each distribution. The tools are those in `requirements-dev.txt`, and nothing is downloaded.
 All distributions are built in this process by their backend, Hatchling, because separate processes for each step take
 twenty times as long.
 """
@@ -20,7 +20,7 @@ from release import ROOT, current_version, member_folders
 
 
 def build(folder: Path, *, sources: bool) -> list[Path]:
-    """Build the wheels into `folder`, and with `sources` the source distributions, and return their files.
+    """Build the wheels into `folder`, and the source distributions if `sources` is true, and return the files.
 
     Raises `CalledProcessError` if `twine check` rejects their metadata.
     """

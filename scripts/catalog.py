@@ -1,4 +1,4 @@
-"""Write the catalog of the members, `catalog.json` of the core: `python scripts/catalog.py`; with `--print`, print it.
+"""Write the catalog of the members, `catalog.json` in the core: `python scripts/catalog.py`. `--print` prints it.
 
 Every member is imported from the current environment, so install all of them first (`requirements-dev.txt`).
 """
@@ -24,7 +24,7 @@ from karenina_engine.run.plugin_offers import offered_executors
 
 
 def members(checkout: Path) -> list[str]:
-    """Return the distribution names of a checkout's members, sorted."""
+    """Return the sorted distribution names of a checkout's members."""
     folders = [
         checkout / "karenina_core",
         checkout / "karenina",
@@ -36,7 +36,7 @@ def members(checkout: Path) -> list[str]:
 
 
 def variables(checkout: Path) -> dict[str, str]:
-    """Return the `KARENINA_...` environment variables that the members read by name, each with its member."""
+    """Return the `KARENINA_...` environment variables that members read by name, each with the member's name."""
     found = {}
     for project in sorted(checkout.glob("*/pyproject.toml")) + sorted(checkout.glob("*/*/pyproject.toml")):
         owner = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
@@ -46,7 +46,7 @@ def variables(checkout: Path) -> dict[str, str]:
 
 
 def extras(checkout: Path) -> dict[str, str | None]:
-    """Return each member with the extra of `karenina` that installs it; None for members that are always installed."""
+    """Return each member with the extra of `karenina` that installs it, or None if it is always installed."""
     found = {}
     for project in [*checkout.glob("karenina*/pyproject.toml"), *checkout.glob("*/*/pyproject.toml")]:
         table = tomllib.loads(project.read_text("utf-8"))
@@ -111,7 +111,7 @@ def survey(names: list[str]) -> Catalog:
 
 
 def written(found: Catalog) -> str:
-    """Return the content of `catalog.json`."""
+    """Return the contents of `catalog.json`."""
     ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
     return json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
 

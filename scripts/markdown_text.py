@@ -1,4 +1,4 @@
-"""Markdown for generated pages: text of docstrings, tables, and fields of settings."""
+"""Markdown for generated pages: docstring text, tables, and the fields of settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODE_LINE: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
 
 
 def prose(text: str) -> str:
-    """Return a docstring as Markdown, with special characters escaped outside of code and lists."""
+    """Convert a docstring to Markdown, escaping special characters outside code and lists."""
     pieces, end = [], 0
     for line in _CODE_LINE.finditer(text):
         pieces += [_inline(text[end : line.start()]), line[0]]
@@ -23,12 +23,12 @@ def prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return text with special characters escaped, except in code spans."""
+    """Return text with special characters escaped outside code spans."""
     return _outside_code(text, _escaped)
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Return text in which `change` was applied to everything outside of code spans."""
+    """Return text with `change` applied to everything outside code spans."""
     pieces, end = [], 0
     for span in _CODE_SPAN.finditer(text):
         pieces += [change(text[end : span.start()]), span[0]]
@@ -42,7 +42,7 @@ def _escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a string as a Markdown code span; an empty string stays empty."""
+    """Return a string as a Markdown code span. An empty string stays empty."""
     fence = "``" if "`" in text else "`"
     space = " " if "`" in text else ""
     return f"{fence}{space}{text}{space}{fence}" if text else ""
@@ -55,28 +55,28 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a table cell on one line, with bars escaped except in code spans, where they do not end a cell."""
+    """Return a table cell on a single line. Bars are escaped except in code spans, where they do not end a cell."""
     return _outside_code(" ".join(text.split()), lambda part: part.replace("|", "\\|"))
 
 
 def field_table(fields: Iterable[ListedField]) -> str:
-    """Return a table of the fields of a mapping; an empty string if there are none."""
+    """Return a table of a mapping's fields, or an empty string if there are none."""
     rows = [[code(one.name), prose(one.type), default(one.default), prose(one.meaning)] for one in fields]
     return table(["name", "type", "default", "meaning"], rows) if rows else ""
 
 
 def default(value: str | None) -> str:
-    """Return a default value, given as JSON, as Markdown; None means that there is no default."""
+    """Convert a default value from JSON to Markdown. None means that there is no default."""
     return "required" if value is None else "" if value == "null" else code(value)
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON on one line."""
+    """Return a value as JSON on a single line."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def page(title: str, *parts: str) -> str:
-    """Return a page: its title, and the parts separated by empty lines."""
+    """Return a page with a title and parts separated by empty lines."""
     return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 

@@ -1,11 +1,11 @@
 """Write the lists of members in `.importlinter` and `requirements-dev.txt`: `python scripts/member_lists.py`.
 
-A comment says which members the list below it contains, by what `[tool.karenina]` in their `pyproject.toml` says:
+A comment states which members are in the list below it, based on `[tool.karenina]` in their `pyproject.toml`:
 
     # members: stage adapter -karenina_local
 
-lists the members with `kind = "stage"` or `kind = "adapter"`, without `karenina_local`. A word is a kind, the name of a
-package, or `all`. In `requirements-dev.txt` a member is installed with its extras in `dev = [...]`.
+lists the members with `kind = "stage"` or `kind = "adapter"`, except `karenina_local`. A word is a kind, the name of a
+package, or `all`. In `requirements-dev.txt`, a member is installed with its extras in `dev = [...]`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Member(NamedTuple):
 
 
 def members(checkout: Path = ROOT) -> Iterator[Member]:
-    """Yield the members of a checkout, in the order of their folders. Raises `KeyError` for one without a kind."""
+    """Yield the members of a checkout, in the order of their folders. Raises `KeyError` if one has no kind."""
     for pattern in ("karenina", "karenina_core", "plugins/*", "adapters/*"):
         for file in sorted(checkout.glob(f"{pattern}/pyproject.toml")):
             tool = tomllib.loads(file.read_text("utf-8"))["tool"]
@@ -46,7 +46,7 @@ def members(checkout: Path = ROOT) -> Iterator[Member]:
 
 
 def select(wanted: str, among: list[Member]) -> list[Member]:
-    """Return the members that match the words in a list's comment. Raises `ValueError` for a word that matches none."""
+    """Return the members that match the words in a list's comment. Raises `ValueError` if a word matches no member."""
     chosen: set[Member] = set()
     for word in wanted.split():
         named = {member for member in among if word.lstrip("-") in ("all", member.kind, member.package)}
@@ -57,10 +57,10 @@ def select(wanted: str, among: list[Member]) -> list[Member]:
 
 
 def fill(text: str, among: list[Member]) -> str:
-    """Return the text of a file in which the list below each `# members: ...` comment is replaced."""
+    """Return the text of a file with the list below each `# members: ...` comment replaced."""
 
     def replace(found: re.Match[str]) -> str:
-        """Return a comment followed by the lines of the members that it selects."""
+        """Return a comment followed by lines for the members it selects."""
         chosen = select(found["wanted"], among)
         if found["option"]:
             lines = [f"    {member.package}\n" for member in chosen]

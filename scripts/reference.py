@@ -1,4 +1,4 @@
-"""The pages of the reference, which are generated from the code: every setting, primitive, stage, hook and command."""
+"""The reference pages, which are generated from the code: every setting, primitive, stage, hook and command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FULL_NAME: Final = "    options:\n      show_root_full_path: true"
 
 
 def reference() -> dict[str, str]:
-    """Return the text of each reference file, keyed by its path."""
+    """Return the text of each reference file by path."""
     pages = {
         "settings.md": reference_plugins.settings(),
         "primitives.md": reference_plugins.primitives(),
@@ -47,7 +47,7 @@ def _public_names(name: str) -> str:
 
 
 def _home(module: str, name: str) -> str:
-    """Return the full name of an object where it is defined, because lazily loaded names cannot be resolved."""
+    """Return the full name of an object at its definition, because lazily loaded names cannot be resolved."""
     value = getattr(import_module(module), name)
     home = getattr(value, "__module__", None)
     own = getattr(value, "__qualname__", None)

@@ -1,4 +1,4 @@
-"""Reference pages of the command line: commands with their options, exit codes, outcomes, environment variables."""
+"""Reference pages for the command line: commands and options, exit codes, outcomes, environment variables."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def command_names() -> list[str]:
 
 
 def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a command and all of its subcommands, each with its path and context.
+    """Yield a command and all its subcommands, each with its path and context.
 
-    Commands are `Any`, because the copy of click in typer has no types.
+    Commands have the type `Any`, because the copy of click in typer has no types.
     """
     context = command.make_context(path.rpartition(" ")[2], [], parent, resilient_parsing=True)
     yield path, context.command, context

@@ -1,4 +1,4 @@
-"""The reference page of the source: every folder and module, with the first sentence of its docstring."""
+"""The reference page for the source: every folder and module, with the first sentence of its docstring."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ done; [Architecture](../explanation/architecture.md) explains how the parts work
 
 
 def modules() -> str:
-    """Return the page: a section for each folder, with a table of its modules."""
+    """Return the page, which has a section for each folder with a table of its modules."""
     return page("Source files", _INTRODUCTION.strip(), *(_section(folder) for folder in _folders()))
 
 

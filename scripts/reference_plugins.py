@@ -1,4 +1,4 @@
-"""Reference pages of what plugins add: settings, primitives, traits, stages, artifacts, hooks and adapters."""
+"""Reference pages for what plugins add: settings, primitives, traits, stages, artifacts, hooks and adapters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def settings() -> str:
 
 
 def _setting(setting: Setting) -> str:
-    """Return the section of a setting, with the fields of the models in its value."""
+    """Return the section for a setting, including the fields of the models in its value."""
     trust = _FROM_FILES.get(
         str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
     )
@@ -86,7 +86,7 @@ def primitives() -> str:
 
 
 def traits() -> str:
-    """Return the page that documents all kinds of traits."""
+    """Return the page that documents all trait kinds."""
     return page(
         "Kinds of traits",
         "A rubric trait scores a quality that has no right answer. A file names its kind under `type`; "
@@ -96,7 +96,7 @@ def traits() -> str:
 
 
 def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
-    """Return a section for each primitive or kind of trait."""
+    """Return a section for each primitive or trait kind."""
     return [
         "\n\n".join(
             [
@@ -137,13 +137,13 @@ def stages() -> str:
 
 
 def _modes(modes: Collection[str]) -> str:
-    """Return the evaluation modes as Markdown, or "all" if there are no others."""
+    """Return the evaluation modes as Markdown, or "all" if they are all the modes there are."""
     every: tuple[str, ...] = get_args(EvaluationMode)
     return "all" if len(modes) == len(every) else ", ".join(code(mode) for mode in every if mode in modes)
 
 
 def _stage(one: RegisteredStage) -> str:
-    """Return the section of a stage, with its declarations and conditions."""
+    """Return the section for a stage, with its declarations and conditions."""
     stage = one.stage
     settings = [
         f"[{code(name)}](settings.md#{name})" for name in (stage.settings.model_fields if stage.settings else ())
@@ -166,27 +166,28 @@ def _stage(one: RegisteredStage) -> str:
 
 
 def _condition(stage: type[Stage], method: str, what: str) -> str:
-    """Return the docstring of a stage's own method, labelled `what`; an empty string if the stage does not
-    define it.
+    """Return the docstring of a stage's own method, labelled `what`.
+
+    Returns an empty string if the stage does not define the method.
     """
     text = vars(stage)[method].__doc__ if method in vars(stage) else None
     return f"**{what}**: {prose(inspect.cleandoc(text))}" if text else ""
 
 
 def _keys(keys: Iterable[AnyKey]) -> str:
-    """Return links to these artifacts, sorted by name; "every artifact" for `ANY`."""
+    """Return links to these artifacts, sorted by name, or "every artifact" for `ANY`."""
     if isinstance(keys, AllArtifacts):
         return "every artifact"
     return ", ".join(f"[{code(name)}](artifacts.md#{_anchor(name)})" for name in sorted(key.name for key in keys))
 
 
 def _anchor(name: str) -> str:
-    """Return the anchor of an artifact's heading."""
+    """Return the anchor for an artifact's heading."""
     return name.replace(".", "")
 
 
 def artifacts() -> str:
-    """Return the page that documents all artifacts: the standard keys, and those that stages of plugins produce."""
+    """Return the page that documents all artifacts: the standard keys, and those produced by stages in plugins."""
     found = registered_stages(active_plugins())
     keys = dict(standard_keys())
     keys |= {key.name: key for one in found for key in one.stage.produces if key.name not in keys}
@@ -212,7 +213,7 @@ def artifacts() -> str:
 
 
 def _declared_types() -> dict[str, str]:
-    """Return the type of each key of `ArtifactKeys` as it is written in the source, such as `list[Message]`."""
+    """Return the type of each key in `ArtifactKeys` as written in the source, such as `list[Message]`."""
     found, aliases = {}, {}
     for node in ast.walk(ast.parse(inspect.getsource(key_module))):
         match node:
@@ -225,14 +226,12 @@ def _declared_types() -> dict[str, str]:
 
 
 def _constants() -> list[tuple[str, AnyKey]]:
-    """Return the keys in `ArtifactKeys`, each with the name of its constant."""
+    """Return the keys in `ArtifactKeys`, each with its constant's name."""
     return [(name, key) for name, key in vars(ArtifactKeys).items() if isinstance(key, ArtifactKey)]
 
 
 def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -> str:
-    """Return links to the stages that declare the key under `relation`. Stages that declare all artifacts are
-    left out.
-    """
+    """Return links to the stages that declare the key under `relation`, omitting those that declare all artifacts."""
     names = [
         one.stage.name
         for one in found

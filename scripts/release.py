@@ -1,9 +1,9 @@
 """Write the version of a release into every file that contains it: `python scripts/release.py 0.2.0`.
 
-The version in the `pyproject.toml` of the repository is authoritative. This script copies it, and the bounds that
-follow from it, to every member; it also dates the section "Unreleased" of CHANGELOG.md and opens a new one. Nothing is
+The version in the repository's `pyproject.toml` is authoritative. This script copies it, and the bounds that follow
+from it, to every member. It also dates the "Unreleased" section of CHANGELOG.md and opens a new one. Nothing is
 committed or published: CONTRIBUTING.md describes the next steps. With `--check`, nothing is written, and the files in
-which a version or a bound is out of date are listed.
+which a version or bound is out of date are listed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class ReleaseError(Exception):
 
 
 def member_folders(root: Path) -> list[Path]:
-    """Return the folders of all members, the core's first."""
+    """Return the folders of all members, starting with the core's."""
     patterns = ("karenina_core", "karenina", "plugins/*", "adapters/*")
     return [file.parent for pattern in patterns for file in sorted(root.glob(f"{pattern}/pyproject.toml"))]
 
 
 def bounds(version: Version) -> str:
-    """Return the specifier by which a member of `version` requires other members, up to the next breaking release."""
+    """Return the specifier by which members require members of `version`, up to the next breaking release."""
     return f">={version},<{_next_break(version)}"
 
 
 def _next_break(version: Version) -> str:
-    """Return the next version that may be incompatible: a minor one before 1.0, else a major one."""
+    """Return the next version that may be incompatible: a minor version before 1.0, otherwise a major version."""
     return str(version.major + 1) if version.major else f"0.{version.minor + 1}"
 
 
@@ -56,7 +56,7 @@ def current_version(root: Path) -> Version:
 def with_version(root: Path, version: Version, day: date | None = None) -> Iterator[tuple[Path, str]]:
     """Yield the files that contain a version, each with its new text for release `version`.
 
-    If `day` is given, the date of the citation and the heading of the changelog are updated too.
+    If `day` is set, the date of the citation and the heading of the changelog are updated too.
     """
     names = [
         tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
@@ -88,7 +88,7 @@ def with_version(root: Path, version: Version, day: date | None = None) -> Itera
 
 
 def _dated(text: str, version: Version, day: date) -> str:
-    """Return the changelog with its "Unreleased" section renamed to `version`, and a new, empty one above it.
+    """Return the changelog with its "Unreleased" section renamed to `version` and a new, empty one added above it.
 
     Raises `ReleaseError` if the section is empty.
     """
@@ -100,7 +100,7 @@ def _dated(text: str, version: Version, day: date) -> str:
 
 
 def release(root: Path, version: Version, day: date) -> list[Path]:
-    """Write release `version`, and return the files that changed.
+    """Write release `version` and return the files that changed.
 
     Raises `ReleaseError` if the version is not later than the current one, or if the changelog has no unreleased
     changes.

@@ -1,7 +1,7 @@
 """Write the documentation pages to a folder, from which MkDocs builds the site: `python scripts/stage_docs.py`.
 
-They are the pages of docs/, the pages of the repository that these link to, and the reference, which is generated from
-the code. Links between them are rewritten, because the repository's pages have other paths in the site.
+They are the pages in docs/, the pages of the repository that they link to, and the reference, which is generated from
+the code. Links between them are rewritten, because the repository's pages have different paths in the site.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CODE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def stage(folder: Path) -> None:
-    """Write all pages and their assets to `folder`, after deleting its previous content."""
+    """Write all pages and their assets to `folder`, after deleting its previous contents."""
     shutil.rmtree(folder, ignore_errors=True)
     docs = ROOT / "docs"
     for file in sorted(path for path in docs.rglob("*") if path.is_file() and path.name != "requirements.txt"):
@@ -57,7 +57,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
     """Return the text of a page with links to other pages rewritten for the site. Code is not changed."""
 
     def rewritten(link: re.Match[str]) -> str:
-        """Return the target of a link as it is in the site; unchanged if the site does not contain it."""
+        """Return the target of a link in the site, or the target unchanged if the site does not contain it."""
         there = Path(os.path.normpath(file.parent / link["target"]))
         site = _place(there)
         return link["target"] if site is None else Path(os.path.relpath(site, Path(place).parent)).as_posix()

@@ -1,9 +1,9 @@
 """Test each built wheel without the others: `python scripts/try_alone.py dist`.
 
-Every wheel of this repository is installed in turn with its requirements, and nothing else remains in the environment.
-All its modules must be importable, except those that need one of its extras, and its plugins must load. Then the test
-tools and its extra `tests` are installed, and its tests marked `alone` are run: they show how it behaves without the
-other members. Packages are installed with uv, because it takes a second where pip takes twenty.
+The wheels of this repository are installed one after another, each with its requirements and nothing else in the
+environment. All modules of a wheel must be importable, except those that need one of its extras, and its plugins must
+load. Then the test tools and its extra `tests` are installed, and its tests marked `alone` are run; they show how it
+behaves without the other members. Packages are installed with uv, because it takes one second where pip takes twenty.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Failed(Exception):
 
 
 class Environment:
-    """A virtual environment that contains only what was installed last, and a working folder without source code."""
+    """A virtual environment that contains only the latest installation, and a working folder without source code."""
 
     def __init__(self, folder: Path, wheels: Path) -> None:
         place = folder / "environment"
@@ -63,13 +63,14 @@ class Environment:
         self._run(["uv", "venv", "--quiet", "--python", sys.executable, str(place)])
 
     def install(self, *wanted: str) -> None:
-        """Install these requirements with their dependencies, and remove everything else. Raises `Failed` if it
-        fails.
+        """Install these requirements with their dependencies, and remove everything else.
+
+        Raises `Failed` on failure.
         """
         self._run(["uv", "pip", "install", "--quiet", "--exact", "--find-links", str(self._wheels), *wanted])
 
     def python(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run Python in `folder`, by default a working folder, and return its output. Raises `Failed` if it fails."""
+        """Run Python in `folder`, by default a working folder, and return its output. Raises `Failed` on failure."""
         return self._run([str(self._python), *arguments], folder)
 
     def _run(self, command: list[str], folder: Path | None = None) -> str:
@@ -83,7 +84,7 @@ class Environment:
 
 
 def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
-    """Install the wheel of a member alone, and test it. Raises `Failed` if it does not work."""
+    """Install the wheel of a member on its own and test it. Raises `Failed` if it does not work."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project.get("optional-dependencies", {})
     (package,) = (path.name for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())

@@ -1,8 +1,8 @@
 """Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
 
-The wheels of other projects are downloaded first, from the index that pip is configured for. Then uv installs
-everything without an index: what `pip install karenina` installs, or every wheel with `--all`. All plugins must load,
-and `--demo` runs `karenina demo`, which needs its two models.
+The wheels of other projects are downloaded first, from the index configured for pip. Then uv installs everything
+without an index: what `pip install karenina` installs or, with `--all`, every wheel. All plugins must load. With
+`--demo`, `karenina demo` is run, which needs its two models.
 """
 
 from __future__ import annotations
@@ -35,14 +35,17 @@ class Environment:
         self._variables = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def uv(self, command: str, *arguments: str | Path) -> None:
-        """Run a command of `uv pip`, which compiles nothing and so takes a tenth of pip's time. Raises `Unusable`."""
+        """Run a command of `uv pip`, which compiles nothing and therefore takes a tenth of the time that pip takes.
+
+        Raises `Unusable` if the command fails.
+        """
         options = ["--python", str(self._scripts / "python")]
         done = subprocess.run(["uv", "pip", command, *options, *map(str, arguments)], env=self._variables, check=False)
         if done.returncode:
             raise Unusable(f"uv pip {command} ended with {done.returncode}")
 
     def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
-        """Run a program of the environment. Its output is printed if `shown`, and returned otherwise.
+        """Run a program in the environment. Its output is printed if `shown` is true, otherwise returned.
 
         Raises `Unusable` if the program fails.
         """

@@ -1,4 +1,4 @@
-"""Karenina adapter for the Claude CLI's agent, which has its own tools, through the Claude Agent SDK."""
+"""Karenina adapter for the Claude CLI's agent, which brings its own tools, built on the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["ClaudeAgentExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes, so that the adapter can be listed without its SDK."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without its SDK.
+    """
     from karenina_claude_agent_sdk.agent import ClaudeAgent
     from karenina_claude_agent_sdk.ports import ClaudeAgentLLM, ClaudeAgentParser
 
@@ -43,10 +46,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The adapter of this distribution."""
+    """The plugin of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the interface `claude_agent_sdk`."""
+        """Return the `claude_agent_sdk` interface."""
         return [SPEC]

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`; None if there are no tools.
+    """Return an MCP server that offers `tools`, or None if there are no tools.
 
-    `lost` is called with the error when a tool's server is gone. Tools are called as by all other adapters, so that the
-    same call fails with the same message.
+    `lost` is called with the error if a tool's server has ended. Tools are called in the same way as in all other
+    adapters, so that the same call fails with the same message.
     """
     if not tools:
         return None
@@ -62,11 +62,11 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 
 
 class ClaudeAgent:
-    """The agent port. The CLI uses its own tools in the workspace, and the run's tools.
+    """The agent port. In the workspace, the CLI can use its own tools as well as the run's tools.
 
-    The CLI's requests pass through this process. Therefore a turn is one reply from the model, a failed request is
-    retried alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's
-    tools.
+    The CLI's requests pass through this process. Therefore each turn is exactly one reply from the model, a failed
+    request is retried on its own, and the tool calls in the last turn are not executed. Without a workspace, the CLI
+    has only the run's tools.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -75,7 +75,10 @@ class ClaudeAgent:
         self._runner = CLIRunner(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit. Raises `PortError`, with the trace as its `partial`."""
+        """Run the agent until it answers or reaches a limit.
+
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
         brought = self._collect_tools(options, own)
@@ -100,8 +103,8 @@ class ClaudeAgent:
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
         """Return the run's tools by name.
 
-        Raises `PortError` if two tools have the same name, the CLI's `own` tools included, or the workspace is not a
-        folder.
+        Raises `PortError` if two tools, including the CLI's `own` tools, have the same name, or if the workspace is not
+        a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
@@ -112,12 +115,12 @@ class ClaudeAgent:
         return by_name
 
     def _refused(self, why: str) -> PortError:
-        """Return a permanent error that names the model and server."""
+        """Return a permanent error whose message names the model and the server."""
         return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
 
 
 class _AgentTask:
-    """The agent's work so far: the model's turns and the tool results."""
+    """The agent's progress so far: the model's turns and the tool results."""
 
     def __init__(
         self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
@@ -136,9 +139,10 @@ class _AgentTask:
         self._asking = asyncio.Lock()
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Request the model's next turn. If it calls tools and turns are left, return it; else end the run.
+        """Request the model's next turn, and return it if it calls tools and there are turns left. Otherwise end the
+        run.
 
-        Returns None if the run is over; its result or error is in `end`.
+        Returns None if the run is over; its result or error is then in `end`.
         """
         async with self._asking:
             if self.end.done():
@@ -163,9 +167,9 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record tool results, because there may be no next request that contains them.
+        """Record the tool results in the message, because there may be no later request that contains them.
 
-        Raises `CLIError` if the CLI reports its end.
+        Raises `CLIError` if the message reports that the CLI has ended.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
@@ -175,7 +179,7 @@ class _AgentTask:
                 self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the trace so far, with each tool result after the turn that called the tool."""
+        """Return the trace so far, with each tool result placed after the turn that called the tool."""
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):
             trace.append(message)
@@ -188,9 +192,9 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
-        """Record the tool results in the request, and return the model's next turn.
+        """Record the tool results in the request and return the model's next turn.
 
-        Raises `PortError` if the request fails, or if the trace has become too long.
+        Raises `PortError` if the request fails or the trace has become too long.
         """
         self._record_results(results_in(request))
         size = TraceSize()
@@ -204,12 +208,12 @@ class _AgentTask:
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
     def _record_results(self, results: Mapping[str, tuple[str, bool]]) -> None:
-        """Add tool results to the last turn; they are dropped before the first turn."""
+        """Add tool results to the last turn. Results that arrive before the first turn are dropped."""
         if self._results:
             self._results[-1].update(results)
 
     def _record_turn(self, turn: Turn) -> None:
-        """Add the model's turn to the trace and the usage."""
+        """Add the model's turn to the trace, and its token usage to the total."""
         self._said.append(turn.message)
         self._results.append({})
         self.usage += turn.usage

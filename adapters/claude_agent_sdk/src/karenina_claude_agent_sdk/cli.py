@@ -43,9 +43,9 @@ _SHELL: Final = "Bash"
 
 
 class CLIError(Exception):
-    """Raised when the CLI cannot be started, or ends too early. The message contains the reason, if it is known.
+    """Raised when the CLI cannot be started or ends too early. The message contains the reason, if known.
 
-    `lasting` says that a retry would not help.
+    `lasting` is true if a retry would not help.
     """
 
     def __init__(self, message: str, *, lasting: bool = False) -> None:
@@ -57,8 +57,8 @@ class CLIError(Exception):
 class CLISettings:
     """The settings of one CLI run.
 
-    `folder` is the working directory (None: an empty folder), `tools` names the CLI's own tools that are allowed,
-    `bare` leaves out the CLI's description of its environment, `server` offers the run's tools, and `schema` is the
+    `folder` is the working directory (an empty folder if None), `tools` names those of the CLI's own tools that are
+    allowed, `bare` omits the CLI's description of its environment, `server` offers the run's tools, and `schema` is the
     JSON Schema of the answer.
     """
 
@@ -81,10 +81,10 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield what the CLI sends after the last message.
+        """Send the conversation to the CLI, and yield the messages it sends after receiving the last one.
 
-        The CLI reads one message at a time. Earlier messages are sent as history, which it does not answer. Raises
-        `CLIError` when the CLI ends or cannot be reached.
+        The CLI reads one message at a time. Earlier messages are sent as history, which the CLI does not answer. Raises
+        `CLIError` if the CLI ends or cannot be reached.
         """
         try:
             received = self.client.receive_messages()
@@ -113,7 +113,7 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
-    """Start a CLI whose model is at `url`, in a temporary home directory that is removed afterwards.
+    """Start a CLI that sends its requests to `url`, in a temporary home directory that is removed afterwards.
 
     Raises `CLIError` if the CLI is not installed or does not start.
     """
@@ -142,17 +142,17 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
-    """Return the error, with the CLI's error output if there is any."""
+    """Return the error, followed by the CLI's error output if there is any."""
     return "; its error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
 def _to_entry(entry: WireMessage) -> WireMessage:
-    """Return a message in the form in which the CLI reads it."""
+    """Return a message in the format the CLI reads."""
     return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
 
 
 def _command(setting: CLISettings, home: Path) -> list[str]:
-    """Return the command line of the CLI, and write the system prompt to a file in `home`.
+    """Return the command line that starts the CLI, after writing the system prompt to a file in `home`.
 
     Raises `CLIError` if the CLI is not installed.
     """
@@ -182,14 +182,17 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
 
 
 def _rule(tool: str) -> str | None:
-    """Return a tool's permission rule, because there is no user to ask; None for tools that only read the folder."""
+    """Return the rule that permits a tool, or None for tools that only read the folder.
+
+    Rules are needed because there is no user to ask for permission.
+    """
     if tool in _EDITORS:
         return "Edit(./**)"
     return tool if tool == _SHELL else None
 
 
 def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the CLI's complete environment: some of this process's variables, and the settings of the run."""
+    """Return the CLI's complete environment: some of this process's variables and the settings of the run."""
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {
         **passed,

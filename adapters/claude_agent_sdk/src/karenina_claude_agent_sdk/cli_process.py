@@ -1,4 +1,4 @@
-"""The CLI's process, which gets only the given environment and is ended together with all its descendants."""
+"""The CLI's process, which gets only the environment it is given, and is killed together with all its descendants."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _PROC = Path("/proc")
 class CLIProcess(Transport):
     """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport passes on this process's whole environment, and takes seconds to end the CLI. Here, `env` is
-    the CLI's complete environment. `mark` is a unique text in one of its values, by which the CLI's descendants are
-    found and killed (on Linux; elsewhere, only the process group is killed).
+    The SDK's own transport passes on this process's whole environment and takes seconds to end the CLI. Here, `env` is
+    the CLI's complete environment. `mark` is a unique string in the value of one of its variables. It is used to find
+    and kill the CLI's descendants on Linux; on other systems, only the process group is killed.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, mark: str) -> None:
@@ -64,9 +64,9 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until `close` is called. Lines that do not begin an object are skipped.
+        """Yield the CLI's messages until `close` is called. Lines that do not start with a JSON object are skipped.
 
-        Raises `CLIConnectionError` if the CLI ends by itself, or writes a line that is too long or is not JSON.
+        Raises `CLIConnectionError` if the CLI exits on its own, or writes a line that is too long or is not JSON.
         """
         process = self._process
         if process is None or process.stdout is None:
@@ -122,13 +122,13 @@ class CLIProcess(Transport):
         _end_all(_find_marked(self._mark))
 
     async def _read_stderr(self, process: Process) -> None:
-        """Keep the last 2000 characters of the CLI's error output until it ends."""
+        """Read the CLI's error output until it ends, keeping the last 2000 characters."""
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
             self._stderr = (self._stderr + chunk.decode("utf-8", "replace"))[-_KEPT_OF_STDERR:]
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait for the end of a killed process. Its pipes are drained, because asyncio waits for them to be closed."""
+    """Wait for a killed process to end, draining its pipes because asyncio waits until they are closed."""
     with suppress(TimeoutError):  # a process that none of the searches found still holds a pipe
         async with asyncio.timeout(_LONGEST_END):
             await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))
@@ -136,14 +136,14 @@ async def _wait_for_end(process: Process) -> None:
 
 
 async def _discard(pipe: asyncio.StreamReader) -> None:
-    """Read a pipe to its end, unless another task reads it."""
+    """Read a pipe to its end, unless another task is already reading it."""
     with suppress(RuntimeError):  # another task still reads it
         while await pipe.read(_CHUNK):
             pass
 
 
 def _message(line: bytearray) -> dict[str, Any]:
-    """Return a line of the CLI as a message. Raises `CLIConnectionError` if it is not JSON."""
+    """Return the message in one line of the CLI's output. Raises `CLIConnectionError` if the line is not JSON."""
     try:
         message: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
@@ -152,21 +152,21 @@ def _message(line: bytearray) -> dict[str, Any]:
 
 
 def _end_group(pid: int) -> None:
-    """Kill a process group; do nothing on Windows, or if it has ended."""
+    """Kill a process group. Does nothing on Windows, or if the group has already ended."""
     if os.name == "posix":
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
 
 
 def _end_all(pids: set[int]) -> None:
-    """Kill the processes `pids`, but never this one; those that have ended are ignored."""
+    """Kill the given processes, but never this one. Processes that have already ended are ignored."""
     for pid in pids - {os.getpid()}:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def _find_descendants(pid: int) -> set[int]:
-    """Return the descendants of the process `pid`; empty if the system does not list them."""
+    """Return the process IDs of the descendants of `pid`. The set is empty if the system does not list descendants."""
     descendants: set[int] = set()
     left = [pid]
     while left:
@@ -179,7 +179,7 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """Return the processes with `mark` in their environment, including orphans."""
+    """Return the IDs of the processes that have `mark` in their environment, including orphans."""
     marked = set()
     for environ in _PROC.glob("[0-9]*/environ"):
         with suppress(OSError):

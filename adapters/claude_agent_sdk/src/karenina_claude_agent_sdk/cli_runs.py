@@ -1,8 +1,8 @@
-"""CLI runs for one model, which are ended as soon as the port has its result, and the proxy that serves them.
+"""CLI runs for one model, which are stopped as soon as the port has its result, and the proxy that serves them.
 
-The CLI sends its requests to the proxy, which listens on the loopback interface. Thus each request is counted, errors
-are classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a process
-whose commands could read it.
+The CLI sends its requests to the proxy, which listens on the loopback interface. As a result, every request is counted,
+errors are classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a
+process whose commands could read it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class ModelProxy:
-    """A proxy for the requests of CLI runs, each of which has its own URL. The first run starts the proxy."""
+    """A proxy for the requests of CLI runs. Each run has its own URL, and the first run starts the proxy."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
@@ -47,7 +47,7 @@ class ModelProxy:
         self._url = ""
 
     async def start(self) -> None:
-        """Start the proxy if it is not running. Raises `OSError` if it cannot listen."""
+        """Start the proxy if it is not running yet. Raises `OSError` if it cannot listen."""
         async with self._starting:
             if self._runner is not None:
                 return
@@ -65,7 +65,7 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """Have `answer` reply to the requests of one run while the block lasts, and yield the run's base URL."""
+        """Let `answer` reply to the requests of one run within the block, and yield the base URL for that run."""
         name = secrets.token_urlsafe(24)
         self._runs[name] = answer
         try:
@@ -80,7 +80,7 @@ class ModelProxy:
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the response to a request of a run; 404 for an unknown run or path."""
+        """Return the response to a request from a run, or a 404 response if the run or path is unknown."""
         name, _, path = request.path.lstrip("/").partition("/")
         answer = self._runs.get(name)
         if answer is None or request.method != "POST" or path != "v1/messages":
@@ -97,7 +97,7 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Return the reply as a stream of events, with pings until it arrives."""
+        """Return the reply as an event stream that contains pings until the reply arrives."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -108,7 +108,10 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
-        """Return the reply. If there is none, wait until the CLI is ended, which cancels this task."""
+        """Return the reply.
+
+        If there is none, wait until this task is cancelled, which happens when the CLI is ended.
+        """
         reply = await asked
         if reply is None:
             await asyncio.Event().wait()
@@ -117,11 +120,11 @@ class ModelProxy:
 
 
 class CLITask(Protocol[T]):
-    """The task of one CLI run: it answers the CLI's requests, and decides when the run is over."""
+    """The task of one CLI run. It answers the CLI's requests and decides when the run is over."""
 
     @property
     def end(self) -> asyncio.Future[T]:
-        """The future that is done when the run is over, with its result or a `PortError`."""
+        """A future that completes when the run is over, with the run's result or a `PortError`."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Return the reply to a request from the CLI, or None if the run is over."""
@@ -131,7 +134,7 @@ class CLITask(Protocol[T]):
 
 
 class CLIRunner:
-    """A runner of the CLI for one model. Creating it does no I/O."""
+    """Runs the CLI for one model. Creating a runner does no I/O."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -145,7 +148,8 @@ class CLIRunner:
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
         """Run the CLI on the conversation until `work.end` is done, and return its result.
 
-        Raises the `PortError` of `work.end`, or another one if the last message is not a user's or the CLI fails.
+        Raises the `PortError` in `work.end`, or another `PortError` if the last message is not from the user or the CLI
+        fails.
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -190,7 +194,7 @@ async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, Non
 
 
 class SingleReply:
-    """The task of ports that need one reply from the model. The CLI does not get the reply."""
+    """The task used by ports that need only one reply from the model. The reply is not passed on to the CLI."""
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -199,7 +203,7 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request; its reply or error ends the run."""
+        """Send one request to the model. The reply or error ends the run."""
         if not self.end.done():
             try:
                 turn = await self._runner.messages_client.post({**request, **self._fields}, headers, self._prompt)
@@ -210,12 +214,12 @@ class SingleReply:
         return None
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Ignore the message. Raises `CLIError` if the CLI reports its end."""
+        """Ignore the message. Raises `CLIError` if it reports that the CLI has ended."""
         refuse_end(message)
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` if the CLI reports that it has ended. Normally, the port ends the run first."""
+    """Raise `CLIError` if the message reports that the CLI has ended. Normally the port ends the run first."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

@@ -1,4 +1,4 @@
-"""Conversion between Karenina's messages and those of the Messages API."""
+"""Conversion between Karenina's messages and the messages of the Messages API."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _STOPS: dict[FinishReason, str] = {
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from one side are merged, and empty texts are left out. `brought` holds the names of the run's
-    tools, which get a prefix in the CLI.
+    Consecutive messages from the same side are merged, and empty text blocks are omitted. `brought` contains the names
+    of the run's tools, which get a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -47,9 +47,9 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Return a reply as a turn, with the reply itself as `wire`.
+    """Convert a reply to a turn. The turn's `wire` is the original reply.
 
-    Raises `ValueError`, which says what is wrong, if its content cannot be read.
+    Raises `ValueError`, with the reason, if the reply's content cannot be read.
     """
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
@@ -75,7 +75,7 @@ def turn_of(reply: WireMessage) -> Turn:
 
 
 def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
-    """Return the tool results after the last assistant message, by call id: the text, and whether the tool failed."""
+    """Return the text of each tool result after the last assistant message, and whether the tool failed, by call ID."""
     blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -86,7 +86,7 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
-    """Return the tool results in `blocks`, by call id: the text, and whether the tool failed."""
+    """Return the text of each tool result in `blocks`, and whether the tool failed, by call ID."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(message.tool_call_id): (message.content, message.is_error)
@@ -101,7 +101,7 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
-    """Return the content blocks of a message; its text block may be blank."""
+    """Return a message's content blocks. The text block may be blank."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -119,12 +119,12 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
 
 
 def _is_blank(block: WireMessage) -> bool:
-    """Return whether a block is a text without anything but white space."""
+    """Return whether a block is a text block that contains only whitespace."""
     return block["type"] == "text" and not str(block["text"]).strip()
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a Messages API reply: the original one, else one with the same content."""
+    """Return a turn as a Messages API reply: the original reply if there is one, otherwise an equivalent one."""
     if isinstance(turn.wire, dict):
         return turn.wire
     reason = _STOPS.get(turn.finish_reason, "end_turn")

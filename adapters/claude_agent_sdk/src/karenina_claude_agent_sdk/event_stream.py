@@ -16,7 +16,7 @@ _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 
 class ServerReportedError(Exception):
-    """Raised when a server reports an error in a reply with status 200; `kind` is the API's error type."""
+    """Raised when a server reports an error in a reply with status 200. `kind` is the API's name for the error type."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -24,17 +24,17 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Return the reply in a body, which is JSON or an event stream.
+    """Return the reply contained in a response body, which is either JSON or an event stream.
 
-    Raises `ServerReportedError` for an error from the server, and `ValueError`, which says what is wrong, for an
-    invalid body.
+    Raises `ServerReportedError` if the body is an error from the server, and `ValueError`, with the reason, if it is
+    invalid.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is an event stream: it is neither JSON nor empty."""
+    """Return whether a body is an event stream, which is the case if it is neither JSON nor empty."""
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
@@ -59,12 +59,15 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    """Return one event of the kind `kind`, encoded."""
+    """Return one encoded event of type `kind`."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Return a block without its content, and the deltas that add the content to it; none for other kinds of blocks."""
+    """Return a block without its content, and the deltas that add this content.
+
+    For block types without deltas, the block is returned unchanged, with no deltas.
+    """
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
@@ -78,9 +81,10 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 
 def _assemble_reply(text: str) -> WireMessage:
-    """Return the reply that an event stream contains.
+    """Return the reply contained in an event stream.
 
-    Raises `ServerReportedError` for an error event, and `ValueError` if the stream ends too early or is invalid.
+    Raises `ServerReportedError` if the stream contains an error event, and `ValueError` if it ends too early or is
+    invalid.
     """
     reply: WireMessage | None = None
     ended = False
@@ -116,7 +120,10 @@ def _assemble_reply(text: str) -> WireMessage:
 
 
 def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
-    """Return the usage from two events: later counts replace earlier ones, but 0 or null does not replace a count."""
+    """Merge the token usage of two events.
+
+    Later counts replace earlier ones, except that 0 or null replaces nothing.
+    """
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
@@ -126,9 +133,9 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Collect a delta's content. The texts are joined at the end, because joining each one takes quadratic time.
+    """Collect a delta's content. Strings are joined only at the end, because repeated joining takes quadratic time.
 
-    Raises `ValueError` if the delta belongs to no block.
+    Raises `ValueError` if the delta does not belong to any block.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
@@ -143,7 +150,7 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
-    """Yield the data of each event; events without data are skipped."""
+    """Yield the data of each event, skipping events without data."""
     for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
@@ -151,9 +158,9 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return a reply that has content.
+    """Return the reply if it has content.
 
-    Raises `ServerReportedError` for an error in place of a reply, and `ValueError` for anything else.
+    Raises `ServerReportedError` if the reply is an error, and `ValueError` if it is anything else.
     """
     if not isinstance(reply, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
@@ -171,7 +178,7 @@ def _error(event: WireMessage) -> ServerReportedError:
 
 
 def _json(text: str) -> Any:
-    """Return the value of JSON text. Raises `ValueError` if it is not JSON or exceeds the bounds for replies."""
+    """Parse JSON. Raises `ValueError` if the string is not JSON or exceeds the limits for replies."""
     try:
         return read_json(text.encode("utf-8", "replace"))
     except json.JSONDecodeError:

@@ -33,7 +33,7 @@ _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-
 
 
 class MessagesClient:
-    """A client that forwards the CLI's requests. The first request opens connections."""
+    """A client that forwards the CLI's requests. Connections are opened by the first request."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -57,9 +57,9 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request from the CLI with the model's parameters, and return the reply.
+        """Send a request from the CLI, with the model's parameters added, and return the reply.
 
-        `prompt` is redacted from server messages quoted in errors. A reply that the server paused is continued with
+        `prompt` is redacted from server messages quoted in errors. If the server pauses a reply, it is continued with
         another request, at most `_MOST_PAUSES` times; after that, the unfinished reply is returned. Raises `PortError`
         if a request fails or its reply cannot be used.
         """
@@ -79,7 +79,7 @@ class MessagesClient:
         return turn
 
     async def _post_once(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send one request, and return the reply, even if it is paused.
+        """Send one request and return the reply, even if the server paused it.
 
         Raises `PortError` if the request fails or its reply cannot be used.
         """
@@ -110,9 +110,9 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
-        """Send one request, and return the body of its reply.
+        """Send one request and return the response body.
 
-        Raises `PortError` if the port was closed, if there is no reply, or if its status is 300 or more.
+        Raises `PortError` if the port is closed, if there is no response, or if the response's status is 300 or higher.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

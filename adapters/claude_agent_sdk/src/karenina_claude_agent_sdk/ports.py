@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgentLLM:
-    """The LLM port. Each call is a CLI run without tools, which ends with the model's first reply."""
+    """The LLM port. Each call is a CLI run without tools that ends after the model's first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._runner = CLIRunner(model)
@@ -42,10 +42,11 @@ _STAND_IN: Final = '{"type": "object"}'
 
 
 class ClaudeAgentParser:
-    """The parser port. It uses the CLI's structured output, which is a tool that the model must call.
+    """The parser port. It uses the CLI's structured output, which is a tool that the model is forced to call.
 
-    The CLI does not get the reply, because it would retry by itself if the JSON did not fit; retries are the same for
-    all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
+    The reply is not passed on to the CLI, because the CLI would retry on its own if the JSON did not fit the schema,
+    and retries should be the same for all adapters. Thinking is disabled, because a thinking model cannot be forced to
+    call a tool.
     """
 
     def __init__(self, model: ModelConfig) -> None:

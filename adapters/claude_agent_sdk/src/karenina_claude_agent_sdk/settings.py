@@ -27,7 +27,7 @@ CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
 class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
-    """`ModelConfig.extra` of the `claude_agent_sdk` interface. Values of `headers` are treated as secrets."""
+    """`ModelConfig.extra` of the `claude_agent_sdk` interface. Header values are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
@@ -54,27 +54,37 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
+    """Return the validated `extra` of `model`.
+
+    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    """
     return adapters.extra_of(model, ClaudeAgentExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """Return the server's base URL without `/v1`: the model's, else `ANTHROPIC_BASE_URL`, else Anthropic's."""
+    """Return the server's base URL without `/v1`.
+
+    This is the model's own URL if set, otherwise the one in `ANTHROPIC_BASE_URL`, otherwise Anthropic's.
+    """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else the one in `ANTHROPIC_API_KEY`, else None.
+    """Return the API key: the model's own or, failing that, the one in `ANTHROPIC_API_KEY`.
 
-    A key from the environment is sent only to Anthropic, to the server in `ANTHROPIC_BASE_URL`, and to localhost, so
-    that the configuration in somebody else's benchmark cannot send it elsewhere.
+    Returns None if there is no key. A key from the environment is sent only to Anthropic, to the server in
+    `ANTHROPIC_BASE_URL`, and to localhost, so that the configuration in somebody else's benchmark cannot send it
+    anywhere else.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: the configured one, else the one in the SDK's wheel, else None."""
+    """Return the path of the Claude CLI: the configured path or, failing that, the CLI in the SDK's wheel.
+
+    Returns None if there is neither.
+    """
     if extra.cli_path is not None:
         return extra.cli_path
     spec = find_spec("claude_agent_sdk")
@@ -90,7 +100,7 @@ def concurrency(model: ModelConfig) -> int:
 
 
 def unavailable() -> str | None:
-    """Return a message if a package that the adapter needs is not installed, else None. Imports none of them."""
+    """Return a message if a required package is not installed, otherwise None. The packages are not imported."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return (
         f"{missing[0].replace('_', '-')} is not installed: {install_command('karenina-claude-agent-sdk')}"
@@ -125,12 +135,12 @@ def check(model: ModelConfig) -> None:
 
 
 def _environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, else Anthropic's own."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own URL if the variable is not set."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def _base(url: str) -> str:
-    """Return a URL without `/v1` and slashes at its end."""
+    """Return a URL without its trailing `/v1` and slashes."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 

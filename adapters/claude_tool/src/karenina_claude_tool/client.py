@@ -1,4 +1,4 @@
-"""The SDK client for one model on one server. Its errors become `PortError`s without secrets or prompts."""
+"""The SDK client for one model on one server. SDK errors become `PortError`s that contain no secrets or prompts."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an SDK error, from its class and its HTTP status.
+    """Return the `PortError` for an SDK error, based on the error's class and HTTP status.
 
-    Timeouts are not handled here, because the caller knows the time limit.
+    Timeouts are not handled here, because only the caller knows the time limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -66,7 +66,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
-    """Return the error for a connection that failed; permanent if a retry would get the same TLS error."""
+    """Return the error for a failed connection. It is permanent if a retry would fail with the same TLS error."""
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
@@ -78,7 +78,7 @@ _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one rep
 
 
 class Client:
-    """A client that posts requests. Creating it does no I/O; the first call opens connections, in its event loop."""
+    """A client that posts requests. Creating it does no I/O; the first call opens connections in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -96,10 +96,10 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> Turn:
-        """Return the reply to `messages`; `fields` are added to the request.
+        """Return the reply to `messages`. `fields` are added to the request.
 
-        A reply that the server paused is continued with another request, at most `_MOST_PAUSES` times; after that, the
-        unfinished reply is returned. Raises `PortError` if a request fails or its reply cannot be used.
+        If the server pauses a reply, it is continued with another request, at most `_MOST_PAUSES` times; after that,
+        the unfinished reply is returned. Raises `PortError` if a request fails or its reply cannot be used.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -123,10 +123,10 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> Turn:
-        """Return the reply to `system` and `wire`, which together are the encoded `messages`.
+        """Return the reply to `system` and `wire`, which together are the encoded form of `messages`.
 
-        With `grows`, the conversation will continue, so its messages are worth caching. `fields` are added to the
-        request. Raises `PortError` if the request fails or its reply cannot be used.
+        `grows` means that the conversation will continue, so that its messages are worth caching. `fields` are added to
+        the request. Raises `PortError` if the request fails or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -141,14 +141,14 @@ class Client:
             raise self._unusable(str(error)) from None
 
     async def aclose(self) -> None:
-        """Close the connections. A call after it raises `PortError`."""
+        """Close the connections. Later calls raise `PortError`."""
         self._closed = True
         sdk, self._sdk = self._sdk, None
         if sdk is not None:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        """Send one request, and return the body of its reply. Raises `PortError` if there is no successful reply."""
+        """Send one request and return the response body. Raises `PortError` if the request does not succeed."""
         sdk = self._open_sdk()
         try:
             async with asyncio.timeout(self.timeout):
@@ -170,7 +170,10 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
-        """Return the JSON object in a body. Raises `PortError` for anything else, and for a forwarded error."""
+        """Return the JSON object in a response body.
+
+        Raises `PortError` if the body is anything else, or an error passed on by a proxy.
+        """
         try:
             data = read_json(raw)
         except json.JSONDecodeError:
@@ -189,9 +192,9 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _open_sdk(self) -> AsyncAnthropic:
-        """Return the SDK's client, created by the first call.
+        """Return the SDK client, creating it on the first call.
 
-        Raises `PortError` if the port is closed, or if the proxy in the environment cannot be used.
+        Raises `PortError` if the port is closed or the proxy set in the environment cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -224,8 +227,8 @@ class Client:
     def _set_headers(self) -> None:
         """Decide which headers are sent, which of the SDK's headers are omitted, and which values are secret.
 
-        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. These headers are
-        omitted if the environment's secrets must not be sent to this model's server.
+        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are omitted if
+        secrets from the environment must not be sent to this model's server.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -242,15 +245,15 @@ class Client:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the trusted certificates; cached, because loading them is the slowest part of creating a client."""
+    """Return the TLS context with the trusted certificates. It is cached, because loading them is slow."""
     return httpx2.create_ssl_context()
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Mark what the server should cache: the system prompt, else the tools; with `grows`, also the conversation.
+    """Mark what the server should cache: the system prompt or, without one, the tools.
 
-    `body` is changed in place, and the conversation is returned. The server caches everything up to a mark, and tools
-    precede the system prompt.
+    With `grows`, the conversation is marked too. `body` is changed in place, and the conversation is returned. The
+    server caches everything up to a mark, and the tools come before the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
@@ -264,7 +267,7 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values in `ANTHROPIC_CUSTOM_HEADERS`; lines without a colon are skipped."""
+    """Yield the names and values of the headers in `ANTHROPIC_CUSTOM_HEADERS`, skipping lines without a colon."""
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:

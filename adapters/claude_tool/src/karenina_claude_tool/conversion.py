@@ -1,4 +1,4 @@
-"""Conversion of Karenina's messages to those of the Messages API, and of replies back."""
+"""Conversion of Karenina's messages to the format of the Messages API, and of replies back to Karenina's types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Block = dict[str, Any]
 
 
 def join_turns(before: Turn, after: Turn) -> Turn:
-    """Return a reply that the server paused joined with `after`, its continuation."""
+    """Join a reply that the server paused with its continuation, `after`."""
     message = replace(
         after.message,
         content=before.message.content + after.message.content,
@@ -30,9 +30,9 @@ def join_turns(before: Turn, after: Turn) -> Turn:
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from one side are merged, such as tool results and the user text after them. Reasoning is left
-    out, because the API requires its signature, which Karenina's messages do not contain. Empty assistant messages are
-    left out too, because the API refuses them.
+    Consecutive messages from the same side, such as tool results and the user message that follows them, are merged.
+    Reasoning is omitted, because the API requires its signature, which Karenina's messages do not contain. Empty
+    assistant messages are omitted too, because the API rejects them.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -46,10 +46,10 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Append `blocks` to a conversation, without empty text blocks, which the API refuses.
+    """Append `blocks` to a conversation, leaving out empty text blocks, which the API rejects.
 
-    An empty user message is kept, because leaving it out would change the request. Lone surrogates, which cannot be
-    encoded, are replaced.
+    An empty user message is kept, because omitting it would change the request. Lone surrogates are replaced, because
+    they cannot be encoded.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -60,10 +60,11 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Return a reply in Karenina's types. Raises `ValueError`, which says what is wrong, if it has no readable content.
+    """Convert a reply to a `Turn`. Raises `ValueError`, with the reason, if the reply has no readable content.
 
-    Arguments of a tool call that are not an object are replaced by an object with their text. Calls to tools that the
-    server ran itself become reasoning: they must not be run here, and they are not part of the answer.
+    If the arguments of a tool call are not an object, they are replaced by an object that contains their text. Calls to
+    tools that the server has already run become reasoning, because they must not be run here and are not part of the
+    answer.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(
@@ -90,7 +91,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def _blocks_of(message: Message) -> list[Block]:
-    """Return the content blocks of a message; its text block may be empty."""
+    """Return a message's content blocks. The text block may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -103,7 +104,7 @@ def _blocks_of(message: Message) -> list[Block]:
 
 
 def _server_tool_as_thought(block: Block) -> Block:
-    """Return a block, with a call or result of a server's own tool turned into a thought."""
+    """Return the block, converted to a thought if it is a call or result of one of the server's own tools."""
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}
@@ -111,10 +112,10 @@ def _server_tool_as_thought(block: Block) -> Block:
 
 
 def _is_call(block: Block) -> bool:
-    """Return whether a block is a call of a tool that is run here."""
+    """Return whether a block is a call to a tool that is run here."""
     return bool(block["type"] == "tool_use")
 
 
 def _is_blank(block: Block) -> bool:
-    """Return whether a block is a text without anything but white space."""
+    """Return whether a block is a text block that contains only whitespace."""
     return block["type"] == "text" and not str(block.get("text") or "").strip()

@@ -1,4 +1,4 @@
-"""The LLM, parser and agent ports on a Messages API server.
+"""The LLM, parser and agent ports for Messages API servers.
 
 JSON is requested in the best mode that the server supports. An agent's tool loop runs in this process.
 """
@@ -48,9 +48,9 @@ _DESCRIBED_LIMITS: Final = (
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `schema`, reduced to the keywords that the API's grammar supports.
 
-    Limits on lengths and numbers, which the API refuses, are moved to the description; the core validates the reply
-    against the original schema. Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so
-    does a `$ref` with other keywords beside it.
+    Limits on lengths and numbers, which the API rejects, are moved to the description; the core validates the reply
+    against the original schema. Defaults are removed, and objects allow no additional keys. `oneOf` becomes `anyOf`,
+    and so does a `$ref` that is combined with other keywords.
     """
     reduced = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -80,7 +80,8 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def can_be_native(schema: Any) -> bool:
     """Return whether `native_schema` preserves the meaning of `schema`.
 
-    It does not for objects with arbitrary keys, nor for arrays with a schema for each position (`prefixItems`).
+    It does not do so for objects with arbitrary keys, or for arrays with a separate schema for each position
+    (`prefixItems`).
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -96,7 +97,7 @@ def can_be_native(schema: Any) -> bool:
 
 
 class ClaudeLLM:
-    """The LLM port. If the model's `extra.body` requests thinking, the thoughts are returned as `reasoning`."""
+    """The LLM port. If the model's `extra.body` enables thinking, the thoughts are returned as `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -112,7 +113,7 @@ class ClaudeLLM:
 
 
 class ClaudeParser:
-    """The parser port. It uses the first mode that the server supports: `output_config.format`, tool call, or prompt.
+    """The parser port. It uses the first mode that the server supports: `output_config.format`, tool call or prompt.
 
     `output_config.format` is skipped for schemas whose meaning it would change, unless `extra.structured` selects it.
     """
@@ -141,7 +142,9 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in one mode. Raises `PortError`, also if the server refuses the mode."""
+        """Request the object in the given mode. Raises `PortError` if the request fails or the server rejects the
+        mode.
+        """
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
         if mode == "json_schema":
@@ -165,7 +168,10 @@ class ClaudeAgent:
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`.
+
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        """
         return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -187,11 +193,11 @@ class _Conversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as error messages name them."""
+        """The model and its server, as named in error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the model; `first` is true for the first turn.
+        """Request one reply from the model. `first` is true for the first turn.
 
         Raises `PortError` if the request fails.
         """
@@ -201,7 +207,7 @@ class _Conversation:
         return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the reply's original blocks, or its message if there are none (a turn from a journal)."""
+        """Add the reply's original blocks, or its message if there are no blocks, as in a turn from a journal."""
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)
@@ -209,7 +215,7 @@ class _Conversation:
             self._add([turn.message])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add all results as one user message, as the API requires."""
+        """Add all results as a single user message, as the API requires."""
         self._messages += results
         self._add(results)
 
@@ -220,5 +226,5 @@ class _Conversation:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the form in which the API accepts it."""
+    """Return a tool in the format the API accepts."""
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}

@@ -27,7 +27,7 @@ _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "
 
 
 class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are secrets."""
+    """`ModelConfig.extra` of the `claude_tool` interface. Header values are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
@@ -43,7 +43,7 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields unchanged. Raises `ValueError` for a field that Karenina sets itself."""
+        """Return the fields unchanged. Raises `ValueError` for any field that Karenina sets itself."""
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")
@@ -51,27 +51,31 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
+    """Return the validated `extra` of `model`.
+
+    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    """
     return adapters.extra_of(model, ClaudeExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`, which the SDK adds.
 
-    It is the model's own, else the one in `ANTHROPIC_BASE_URL`, else Anthropic's.
+    This is the model's own URL if set, otherwise the one in `ANTHROPIC_BASE_URL`, otherwise Anthropic's.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
 
 def environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL`, else Anthropic's own."""
+    """Return the base URL in `ANTHROPIC_BASE_URL`, or Anthropic's own URL if the variable is not set."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN`; None if there is none.
+    """Return the API key: the model's own, `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, in this order of precedence.
 
-    A key from the environment is used only if `may_receive_environment_secrets` allows it.
+    Returns None if none of them is set. A key from the environment is used only if `may_receive_environment_secrets`
+    allows it.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
@@ -81,7 +85,7 @@ def may_receive_environment_secrets(base_url: str) -> bool:
     """Return whether secrets from the environment may be sent to this server.
 
     They may be sent to the server in `ANTHROPIC_BASE_URL`, to Anthropic and to localhost, so that the configuration in
-    somebody else's benchmark cannot send them elsewhere.
+    somebody else's benchmark cannot send them anywhere else.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
@@ -92,17 +96,17 @@ def is_official(url: SplitResult) -> bool:
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, or None if it is not set."""
+    """Return the maximum number of concurrent requests, or None if there is no limit set."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Return a message if the SDK is not installed, else None. The SDK is not imported."""
+    """Return a message if the SDK is not installed, otherwise None. The SDK is not imported."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for what would fail every item: an invalid URL, temperature or setting, no key."""
+    """Raise `AdapterConfigError` if an invalid URL, temperature or setting, or a missing key, would fail every item."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:
@@ -119,5 +123,5 @@ def check(model: ModelConfig) -> None:
 
 
 def _base(url: str) -> str:
-    """Return a URL without `/v1` and slashes at its end."""
+    """Return a URL without its trailing `/v1` and slashes."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")

@@ -1,4 +1,4 @@
-"""Karenina adapter for LangChain chat models: the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+"""Karenina adapter for LangChain chat models, with the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes, so that the adapter can be listed without LangChain."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without LangChain.
+    """
     from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
@@ -36,7 +39,7 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
-    """Return the declaration of one interface."""
+    """Return the specification of one interface."""
     return AdapterSpec(
         interface=interface,
         description=description,
@@ -62,5 +65,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+        """Return the `langchain`, `openai_endpoint` and `openrouter` interfaces."""
         return list(SPECS)

@@ -1,4 +1,4 @@
-"""Creation of LangChain's chat models from Karenina's model configurations, without a request."""
+"""Creation of LangChain chat models from Karenina's model configurations, without sending a request."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model, without retries or a cache, and a function that closes its connections.
 
-    Turns LangSmith tracing off (by setting `LANGSMITH_TRACING`) unless the environment sets a tracing variable. Raises
-    `AdapterConfigError` if a package is missing or LangChain refuses the settings.
+    Turns LangSmith tracing off (by setting `LANGSMITH_TRACING`) unless the environment contains a tracing variable.
+    Raises `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
     if not any(name in os.environ for name in _TRACING):
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -102,7 +102,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model for any other provider, with the arguments that all LangChain chat models accept.
 
-    The second item, which should close the connections, does nothing, because LangChain owns them.
+    The second item, the function for closing the connections, does nothing, because LangChain owns them.
     """
     from langchain.chat_models import init_chat_model
 
@@ -118,13 +118,13 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
     chat: BaseChatModel = init_chat_model(name, model_provider=provider_name(model), **arguments)
 
     async def nothing() -> None:
-        """Do nothing: LangChain owns the connections."""
+        """Do nothing, because LangChain owns the connections."""
 
     return chat, nothing
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
-    """Return the arguments for the chat model of any provider."""
+    """Return the arguments shared by the chat models of all providers."""
     extra = extra_of(model)
     limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
     return {
@@ -139,7 +139,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 
 
 def describe_server(model: ModelConfig) -> str:
-    """Return the model and its server, for error messages."""
+    """Return the model and its server as named in error messages."""
     base_url = base_url_of(model)
     return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
 
@@ -147,7 +147,7 @@ def describe_server(model: ModelConfig) -> str:
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
     """Return the settings of the HTTP client.
 
-    The client follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and
+    The client does not follow redirects, uses no proxy for localhost, removes headers that the server must not see, and
     limits the size of replies.
     """
     import httpx2
@@ -174,14 +174,14 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the trusted certificates; cached, because loading them is the slowest part of creating a client."""
+    """Return the TLS context with the trusted certificates. It is cached, because loading them is slow."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers that SDKs take from environment variables but that this model's server must not receive."""
+    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server."""
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):
@@ -196,12 +196,15 @@ def _unwanted_headers(model: ModelConfig) -> list[str]:
 
 
 def _timeout(model: ModelConfig) -> float:
-    """Return the time limit of a request in seconds."""
+    """Return the request time limit in seconds."""
     return model.request_timeout or DEFAULT_TIMEOUT
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic refused, as the end of a sentence; empty for any other error."""
+    """Return the fields that pydantic rejected, worded as the end of a sentence.
+
+    Returns an empty string for any other error.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""Calls to one LangChain chat model. Their errors become `PortError`s without secrets or prompts."""
+"""Calls to one LangChain chat model. Errors become `PortError`s that contain no secrets or prompts."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an exception of LangChain or an SDK.
+    """Return the `PortError` for an exception raised by LangChain or an SDK.
 
-    Its category follows from the HTTP status, else from an error in the reply or from the exception's class.
+    The category is determined by the HTTP status if there is one, otherwise by an error in the reply or by the
+    exception's class.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
@@ -97,7 +98,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Return whether LangChain or an SDK failed to read a successful reply, which may be readable without them."""
+    """Return whether LangChain or an SDK failed to read a successful reply that may be readable without them."""
     status, *_ = _response(error)
     named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
     return status in (None, 200) and (
@@ -106,7 +107,7 @@ def is_unreadable(error: Exception) -> bool:
 
 
 def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in a reply body; None if the body is anything else."""
+    """Return the chat completion in a response body, or None if the body is anything else."""
     if b'"choices"' not in body:
         return None
     try:
@@ -121,7 +122,7 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
 
 
 def _category(error: Exception) -> ErrorCategory | None:
-    """Return the category of an exception by its class; None if the class is unknown."""
+    """Return the category of an exception based on its class, or None if the class is unknown."""
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -132,7 +133,7 @@ def _category(error: Exception) -> ErrorCategory | None:
 
 
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body in an SDK's error, or (None, {}, "") if it has no status."""
+    """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status."""
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if not isinstance(status, int):
@@ -148,7 +149,7 @@ def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
 
 
 class Client:
-    """A client for one model. The first call opens connections, in its event loop."""
+    """A client for one model. The first call opens connections in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -163,10 +164,10 @@ class Client:
         self._closed = False
 
     async def ask(self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]) -> Turn:
-        """Return the reply to `sent` from `runnable`, the chat model with bound arguments.
+        """Return the reply to `sent` from `runnable`, which is the chat model with bound arguments.
 
-        `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned, not the
-        parsed one. Raises `PortError` if the port was closed, the call fails, or its reply cannot be used.
+        `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned rather
+        than the parsed one. Raises `PortError` if the port is closed, the call fails, or the reply cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -203,7 +204,7 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it.
+        """Build the reply from the original chat completion, because LangChain and the SDK drop parts of it.
 
         Raises `PortError` if the completion contains an error or cannot be read.
         """
@@ -218,7 +219,7 @@ class Client:
         return reply
 
     def explain_unsupported(self, way: str) -> str:
-        """Return the error message for a chat model that does not support `way`, a mode of structured output."""
+        """Return the error message for a chat model that does not support the structured output mode `way`."""
         return f"{self.where}: LangChain's chat model does not support {way}: set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:

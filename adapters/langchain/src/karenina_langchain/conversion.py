@@ -1,4 +1,4 @@
-"""Conversion between Karenina's messages and LangChain's."""
+"""Conversion between Karenina's messages and LangChain messages."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Return `messages` as LangChain messages, without reasoning."""
+    """Convert `messages` to LangChain messages, omitting reasoning."""
     return [_to_langchain(message) for message in messages]
 
 
 def from_langchain(said: AIMessage) -> Turn:
-    """Return a LangChain message in Karenina's types.
+    """Convert a LangChain message to a `Turn`.
 
     A refusal is added to the text, and calls with invalid arguments are kept.
     """
@@ -59,7 +59,7 @@ def from_langchain(said: AIMessage) -> Turn:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
-    """Return a reply from a chat completion. Raises `ValueError` if the completion cannot be read.
+    """Convert a chat completion to a `Turn`. Raises `ValueError` if the completion cannot be read.
 
     `said` is LangChain's message for the completion, or None if LangChain failed.
     """
@@ -71,7 +71,10 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Return one message as LangChain's; calls with unreadable arguments are its invalid calls."""
+    """Convert one message to a LangChain message.
+
+    Tool calls with unreadable arguments become its invalid tool calls.
+    """
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":
@@ -104,7 +107,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes on content blocks of unknown types."""
+    """Return notes about content blocks of unknown types."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
@@ -115,12 +118,15 @@ def _notes(message: AIMessage) -> tuple[str, ...]:
 
 
 def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
-    """Return whether a content block is a tool call or a tool's result."""
+    """Return whether a content block is a tool call or a tool result."""
     return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
 def _reasoning(message: AIMessage) -> str | None:
-    """Return the model's reasoning from beside the content, else from its blocks; None if there is none."""
+    """Return the model's reasoning, or None if there is none.
+
+    Reasoning outside the message content takes precedence over reasoning blocks.
+    """
     apart = message.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
         return apart
@@ -132,7 +138,7 @@ def _reasoning(message: AIMessage) -> str | None:
 
 
 def _usage(message: AIMessage) -> Usage:
-    """Return the usage of one call; without counts from LangChain, one call with no tokens."""
+    """Return the token usage of one call. If LangChain returned no counts, this is one call with no tokens."""
     counted = message.usage_metadata
     if counted is None:
         return Usage(calls=1)
@@ -142,7 +148,10 @@ def _usage(message: AIMessage) -> Usage:
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the finish reason in a message's metadata, from the first place that has one, as `read_end` does."""
+    """Return the finish reason found in a message's metadata, in the same form as `read_end`.
+
+    The metadata fields that may contain it are tried in order.
+    """
     incomplete = metadata.get("incomplete_details")
     return read_end(
         (incomplete.get("reason") if isinstance(incomplete, Mapping) else None)

@@ -1,4 +1,4 @@
-"""The LLM, parser and agent ports on a LangChain chat model.
+"""The LLM, parser and agent ports for LangChain chat models.
 
 JSON is requested in the best mode that the model's server supports.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LangchainLLM:
-    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately goes to `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately becomes `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -50,7 +50,7 @@ _METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
 
 
 class LangchainParser:
-    """The parser port. It uses the first mode that the server supports: native schema, tool call, or prompt."""
+    """The parser port. It uses the first mode that the server supports: native schema, tool call or prompt."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -63,7 +63,7 @@ class LangchainParser:
     ) -> ParserReply:
         """Return the model's reply, which should be a JSON object that fits `schema`.
 
-        The raw text is returned, not the result of LangChain's parsing. Raises `PortError` if the call fails.
+        The reply is the raw text, not the result of LangChain's parsing. Raises `PortError` if the call fails.
         """
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -75,7 +75,7 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in one mode.
+        """Request the object in the given mode.
 
         Raises `ModeUnsupported` if LangChain's chat model lacks the mode, and `PortError` if the call fails.
         """
@@ -89,7 +89,7 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
-        """Return the chat model with the schema bound. Raises `NotImplementedError` if it does not support the mode."""
+        """Return the chat model bound to the schema. Raises `NotImplementedError` if it does not support the mode."""
         name = schema_name(schema)
         provider = self._client.provider
         if provider is None or provider.name != "openai":
@@ -114,7 +114,10 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`.
+
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        """
         return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -123,7 +126,7 @@ class LangchainAgent:
 
 
 class _Chat:
-    """A conversation, stored both as Karenina's messages and as LangChain's messages for the model."""
+    """A conversation, stored both as Karenina messages and as the LangChain messages sent to the model."""
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
         self._client = client
@@ -134,13 +137,13 @@ class _Chat:
 
     @property
     def where(self) -> str:
-        """The model and its server, as error messages name them."""
+        """The model and its server, as named in error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the chat model; `first` is true for the first turn.
+        """Request one reply from the chat model. `first` is true for the first turn.
 
-        Raises `PortError` if the call fails, or if the chat model does not support tools.
+        Raises `PortError` if the call fails or the chat model does not support tools.
         """
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
@@ -159,7 +162,7 @@ class _Chat:
         self._sent += to_langchain(results)
 
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
-        """Return the chat model with `tools`. Raises a permanent `PortError` if it does not support tools."""
+        """Return the chat model bound to `tools`. Raises a permanent `PortError` if it does not support tools."""
         if not tools:
             return self._client.chat
         try:
@@ -173,6 +176,6 @@ class _Chat:
 
 
 def _tool_schema(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the form of OpenAI's API, which LangChain accepts for all providers."""
+    """Return a tool in the format of OpenAI's API, which LangChain accepts for all providers."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider whose chat model this adapter creates itself, with the environment variables of its URL and key."""
+    """A provider whose chat model is created by this adapter, with the environment variables for its URL and key."""
 
     name: str
     package: str
@@ -66,9 +66,9 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """Return the provider of `model`: the configured one, else the one implied by the model's name.
+    """Return the provider of `model`: the configured provider, or the one implied by the model's name.
 
-    Raises `AdapterConfigError` if there is neither.
+    Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"
@@ -84,17 +84,17 @@ def provider_name(model: ModelConfig) -> str:
 
 
 def provider_of(model: ModelConfig) -> Provider | None:
-    """Return the known provider, or None for one that is left to LangChain's `init_chat_model`.
+    """Return the provider if this adapter knows it, or None if it is left to LangChain's `init_chat_model`.
 
-    Raises `AdapterConfigError` if the model names no provider.
+    Raises `AdapterConfigError` if no provider is configured or implied.
     """
     return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
 
 def explain_missing_package(name: str) -> str | None:
-    """Return a message about the missing package of the provider `name`, with its pip command.
+    """Return a message about the missing package of the provider `name`, including the pip command that installs it.
 
-    For an unknown provider, the message suggests a similar name instead. Return None if nothing is missing.
+    For an unknown provider, the message suggests a similar name instead. Returns None if nothing is missing.
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
@@ -114,7 +114,7 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return why `interface` cannot be used, with the pip command that fixes it; None if it can be used."""
+    """Return the reason why `interface` cannot be used and the pip command that fixes it, or None if it can be used."""
     if interface != "langchain":
         return explain_missing_package("openai")
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):
@@ -126,5 +126,5 @@ def unavailable(interface: str) -> str | None:
 
 
 def _distribution_name(package: str) -> str:
-    """Return the name under which pip installs an import package."""
+    """Return the name of the distribution that pip installs for an import package."""
     return package.replace("_", "-")

@@ -1,4 +1,4 @@
-"""Settings of the three LangChain interfaces, and the sources of the base URL and the key."""
+"""Settings of the three LangChain interfaces, and the sources of their base URLs and keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization
 
 
 class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` of the three LangChain interfaces. Values of `headers` are treated as secrets."""
+    """`ModelConfig.extra` of the three LangChain interfaces. Header values are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
@@ -54,7 +54,7 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("parameters")
     @classmethod
     def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters unchanged. Raises `ValueError` for one that Karenina sets itself."""
+        """Return the parameters unchanged. Raises `ValueError` for any parameter that Karenina sets itself."""
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
@@ -64,15 +64,18 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
+    """Return the validated `extra` of `model`.
+
+    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    """
     return adapters.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:
-    """Return the server's base URL without a trailing slash: the model's, else the environment's, else the provider's.
+    """Return the server's base URL without a trailing slash.
 
-    Return None if only LangChain knows the URL, and for an `openai_endpoint` model without one. For Anthropic, `/v1` is
-    removed.
+    This is the model's own URL if set, otherwise the one in the environment, otherwise the provider's. Returns None if
+    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -87,33 +90,37 @@ def base_url_of(model: ModelConfig) -> str | None:
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Return what serves the model: the server's base URL, else the configured provider."""
+    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider."""
     return base_url_of(model) or model.model_provider
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else the one in the provider's environment variable, else None.
+    """Return the API key: the model's own or, failing that, the one in the provider's environment variable.
 
     A key from the environment is sent only to the provider's own host, to the URL in the user's environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to localhost, so that the configuration in somebody else's benchmark
-    cannot send it elsewhere. For other providers, None leaves the key to LangChain.
+    cannot send it anywhere else. Returns None if there is no key; for other providers, LangChain then looks for one
+    itself.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables of the provider's key; none for a provider that only LangChain knows."""
+    """Return the environment variables for the provider's key.
+
+    The list is empty for a provider that only LangChain knows.
+    """
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
 
 def is_trusted(model: ModelConfig) -> bool:
-    """Return whether the provider's secrets from the environment may be sent to the model's server."""
+    """Return whether the provider's secrets in the environment may be sent to the model's server."""
     return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, or None if it is not set."""
+    """Return the maximum number of concurrent requests, or None if there is no limit set."""
     return extra_of(model).max_concurrency
 
 
@@ -141,7 +148,7 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why the model needs an API key; None if it needs none, or if LangChain looks for the key."""
+    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself."""
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:
@@ -158,13 +165,19 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's own URL and the one in the environment; none for a provider that only LangChain knows."""
+    """Return the provider's own URL and the one in the environment.
+
+    The list is empty for a provider that only LangChain knows.
+    """
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL in the environment, else its own; None for a provider that only LangChain knows."""
+    """Return the provider's URL from the environment, or its own URL if the variable is not set.
+
+    Returns None for a provider that only LangChain knows.
+    """
     provider = provider_of(model)
     if provider is None:
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for anything that would fail every call.
+    """Raise `AdapterConfigError` for anything that would make every call fail.
 
     The settings must be valid and apply to local models, and the model's file must be installed. If the file is
     missing, the message contains the command that downloads it.
@@ -32,14 +32,17 @@ def check(model: ModelConfig) -> None:
 
 
 def unavailable() -> str | None:
-    """Return a message if llama.cpp is not installed, else None."""
+    """Return a message if llama.cpp is not installed, otherwise None."""
     if find_spec("xllamacpp") is None:
         return "llama.cpp is not installed: pip install xllamacpp"
     return None
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes, so that the adapter can be listed without llama.cpp."""
+    """Import and return the port classes.
+
+    The import is deferred so that the adapter can be listed without llama.cpp.
+    """
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 
@@ -50,12 +53,15 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return `model_name` if it is a file, because only the contents of catalogue models are known; else nothing."""
+    """Return ("model_name",) if the model is given by a path, because only catalogue models have known contents.
+
+    Returns an empty tuple for a catalogue model.
+    """
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 
 def _concurrency(model: ModelConfig) -> int:
-    """Return the number of calls that one server processes at once."""
+    """Return the number of calls that one server processes concurrently."""
     return settings_of(model).slots
 
 

@@ -1,4 +1,4 @@
-"""An agent with a local model: the toolkit's tool loop, which also accepts tool calls written as text."""
+"""An agent with a local model. It uses the toolkit's tool loop, but also accepts tool calls written as plain text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LocalAgent:
-    """The agent port. Loading the model before the first turn does not count towards the agent's time limit."""
+    """The agent port. The time spent loading the model before the first turn does not count towards the time limit."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -31,7 +31,10 @@ class LocalAgent:
         self._local: ServerClient[Client] = ServerClient(model, PlainTextClient)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`.
+
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        """
         chat = ChatConversation(await self._local.port(info), messages)
         try:
             return await run_tool_loop(TextCallConversation(chat, lambda: self._local.port(info)), options)
@@ -44,7 +47,7 @@ class LocalAgent:
 
 
 class TextCallConversation:
-    """A conversation with a small model, in which tool calls written as text count as tool calls.
+    """A conversation with a small model, in which tool calls written as plain text also count as tool calls.
 
     `client` returns the client of the current server, which may have been restarted between two turns.
     """
@@ -57,11 +60,11 @@ class TextCallConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as error messages name them."""
+        """The model and its server, as named in error messages."""
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion; `first` is true for the first turn. Raises `PortError` if the request fails."""
+        """Request one chat completion. `first` is true for the first turn. Raises `PortError` if the request fails."""
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
@@ -74,7 +77,9 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn without unreadable arguments, which the server would refuse in every later request."""
+        """Add the model's turn, removing unreadable arguments, which would make the server reject every later
+        request.
+        """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [
@@ -88,7 +93,7 @@ class TextCallConversation:
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls with unique ids: the model's own id if it is new, else a generated one."""
+        """Return the calls with unique IDs: the ID chosen by the model if it is new, otherwise a generated one."""
         taken = {"", *self._ids}
         numbered: list[ToolCall] = []
         for number, call in enumerate(calls, 1):

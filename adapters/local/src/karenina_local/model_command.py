@@ -1,6 +1,6 @@
 """`karenina model`: download, list and remove catalogue models, and measure the speed of any model.
 
-Results go to standard output, progress and errors to standard error; the exit code is 2 if a command fails.
+Results go to standard output; progress and errors go to standard error. The exit code is 2 if a command fails.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
     """Return the speed over `calls` sequential replies, each limited to `tokens` tokens.
 
-    A warm-up call before the measured ones is not counted. Each call has a different prompt of about 80 tokens, so that
-    no prompt is in a slot's cache. Raises `PortError` if a call fails, and `AdapterConfigError` if the model cannot be
-    used.
+    A warm-up call is made first and not counted. Each call has a different prompt of about 80 tokens, so that no prompt
+    is in a slot's cache. Raises `PortError` if a call fails, and `AdapterConfigError` if the model cannot be used.
     """
     from karenina_local.ports import LocalLLM
 
@@ -66,7 +65,7 @@ model_app = typer.Typer(help="Download, list, measure and remove models on this 
 
 
 def model_names(incomplete: str) -> list[str]:
-    """Return the catalogue names that complete `incomplete`, for the shell."""
+    """Return the catalogue names that start with `incomplete`, for shell completion."""
     from karenina_local.catalogue import CATALOGUE
 
     return matching((model.name for model in CATALOGUE), incomplete)
@@ -166,7 +165,7 @@ def bench_command(
 
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
-    """Show a progress bar on standard error if it is a terminal, and yield the function that updates it."""
+    """Show a progress bar on standard error if it is a terminal. Yields the function that updates the bar."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -182,7 +181,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 
 def find_or_exit(name: str) -> CatalogueModel:
-    """Return the model called `name`; exit with code 2 if there is none."""
+    """Return the model named `name`, or exit with code 2 if there is none."""
     from karenina_local.catalogue import UnknownModel, model_named
 
     try:
@@ -192,7 +191,7 @@ def find_or_exit(name: str) -> CatalogueModel:
 
 
 def _as_dict(state: ModelState) -> dict[str, Any]:
-    """Return a model and its state as the commands print them with `--json`."""
+    """Return a model and its state in the form printed by `--json`."""
     model = state.model
     return {
         "name": model.name,

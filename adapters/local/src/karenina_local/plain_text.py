@@ -1,9 +1,9 @@
 """A llama.cpp client that treats message text as plain text, even where it looks like a special token.
 
-llama.cpp parses special tokens in the whole prompt, both in the chat template and in messages: an answer that contains
-`<|im_end|>` would end its turn. Messages without special tokens, that is nearly all, are sent as chat requests. For the
-others, the chat template is applied to placeholders for the messages, template and messages are tokenized separately,
-and the prompt is sent as tokens.
+llama.cpp parses special tokens in the whole prompt, both in the chat template and in the messages, so that an answer
+containing `<|im_end|>` would end its turn. Messages without special tokens, which are nearly all, are sent as chat
+requests. For the others, the chat template is applied to placeholders for the messages, the template and the messages
+are tokenized separately, and the prompt is sent as tokens.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a text without special tokens: instructions and examples are the same in every request.
+        """Remember a string without special tokens, because instructions and examples are the same in every request.
 
-        Long texts are not remembered, and the oldest text is forgotten if there are too many.
+        Long strings are not remembered, and the oldest ones are forgotten when there are too many.
         """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
@@ -69,7 +69,7 @@ class PlainTextClient(Client):
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
-        """Return the tokens of a text, in which special tokens are plain text unless `special` is set."""
+        """Return the tokens of a string. Special tokens are treated as plain text unless `special` is set."""
         reply = await self._tokenizer.post(messages, [], content=text, parse_special=special)
         tokens: list[int] = reply["tokens"]
         return tokens
@@ -77,7 +77,9 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return a chat's tokens, in which only the template's own special tokens are special."""
+        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as
+        special.
+        """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
         tools = {"tools": fields["tools"]} if "tools" in fields else {}
@@ -95,14 +97,14 @@ class PlainTextClient(Client):
         return tokens
 
     async def _tokenize_start(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens with which the tokenizer starts each prompt."""
+        """Return the tokens that the tokenizer puts at the start of each prompt."""
         reply = await self._tokenizer.post(messages, [], content="", add_special=True)
         tokens: list[int] = reply["tokens"]
         return tokens
 
 
 def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the texts in chat messages: contents, and the names and arguments of tool calls."""
+    """Yield the strings in chat messages: the contents, and the names and arguments of tool calls."""
     for message in wire:
         if isinstance(message.get("content"), str):
             yield message["content"]
@@ -111,9 +113,9 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with its text replaced by placeholders. `marks` gets each placeholder with its text.
+    """Return a message with its text replaced by placeholders. Each placeholder is added to `marks` with its text.
 
-    White space around the text is kept. Tool calls become part of the text.
+    Whitespace around the text is kept. Tool calls become part of the text.
     """
 
     def mark_of(text: str) -> str:
@@ -133,7 +135,7 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the completion fields that correspond to the fields of a chat request. Tools are left out."""
+    """Return the completion fields that correspond to the fields of a chat request, omitting tools."""
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")
     }
@@ -146,7 +148,7 @@ def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_chat(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a completion in the form of a chat completion."""
+    """Convert a completion to the format of a chat completion."""
     choices = [
         {**choice, "message": {"role": "assistant", "content": choice.get("text")}} for choice in reply["choices"]
     ]

@@ -38,8 +38,9 @@ logger = logging.getLogger("karenina")
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
     """Return a copy of the JSON Schema `schema` in which every array has `maxItems` and every string has `maxLength`.
 
-    Existing limits are kept, and strings with `enum`, `const`, `pattern` or `format` get none. A new limit is never
-    below `minItems` or `minLength`. Values that are not schemas, such as descriptions and defaults, are not changed.
+    Existing limits are kept, and strings with `enum`, `const`, `pattern` or `format` do not get a limit. A new limit is
+    never below `minItems` or `minLength`. Values that are not schemas, such as descriptions and defaults, are not
+    changed.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -68,14 +69,14 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types of a schema; none if it states none."""
+    """Return the types stated in a schema, or an empty tuple if it states none."""
     kind = schema.get("type", ())
     return (kind,) if isinstance(kind, str) else tuple(kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens and milliseconds, summed over `calls`.
+    """Token counts and durations in milliseconds, summed over `calls`.
 
     Cached prompt tokens are not counted. Each call is timed separately, so concurrent calls appear slower than their
     total throughput.
@@ -89,12 +90,12 @@ class Speed:
 
     @property
     def read_per_second(self) -> float | None:
-        """Prompt tokens per second, or None if none were read."""
+        """Prompt tokens per second, or None if no prompt tokens were read."""
         return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
 
     @property
     def written_per_second(self) -> float | None:
-        """Reply tokens per second, or None if none were written."""
+        """Reply tokens per second, or None if no tokens were written."""
         return 1000 * self.written_tokens / self.written_ms if self.written_ms > 0 else None
 
     def __add__(self, other: Speed) -> Speed:
@@ -107,7 +108,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """Return the speed over the calls since `other`, an earlier value of the same sum."""
+        """Return the speed over the calls made since `other`, an earlier value of the same sum."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -125,7 +126,10 @@ class Speed:
 
 
 def speed_of(reply: Mapping[str, Any]) -> Speed:
-    """Return the speed of one call from `timings` in llama.cpp's reply; without `timings`, one call with no tokens."""
+    """Return the speed of one call, taken from `timings` in llama.cpp's reply.
+
+    Without `timings`, this is one call with no tokens.
+    """
     timings = reply.get("timings")
     if not isinstance(timings, Mapping):
         return Speed(calls=1)
@@ -138,12 +142,12 @@ def speed_of(reply: Mapping[str, Any]) -> Speed:
 
 
 def _rate(value: float | None) -> str:
-    """Return a rate with three digits; a dash for None."""
+    """Return a rate with three significant digits, or a dash for None."""
     return "-" if value is None else f"{value:.3g}"
 
 
 class ClientFactory(Protocol[P_co]):
-    """A function that makes a model's client port; `watch` is called with each reply from the server."""
+    """A function that creates a model's client port. `watch` is called with each reply from the server."""
 
     def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
         """Return a new client port."""
@@ -152,9 +156,9 @@ class ClientFactory(Protocol[P_co]):
 class ServerClient(Generic[P]):
     """One model's server, shared with other ports, and the client ports that call it.
 
-    The server is started by the first call. If it dies, it is restarted at another URL, with a new client. If replies
+    The server is started by the first call. If it dies, it is restarted at another URL with a new client. If replies
     are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
-    same answer. `speed` covers all replies; it is logged on close.
+    same answer. `speed` covers all replies and is logged on close.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -175,7 +179,7 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for `info`, after starting the server if needed.
+        """Return the client for `info`, starting the server first if needed.
 
         Raises a permanent `PortError` if the server cannot start.
         """
@@ -188,7 +192,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and release the server, which is stopped when its last user releases it."""
+        """Close the clients and release the server, which stops once its last user has released it."""
         if self._closed:
             return
         self._closed = True
@@ -201,7 +205,10 @@ class ServerClient(Generic[P]):
             await asyncio.to_thread(POOL.release, self._server)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Return `error`, with a hint on the context size if the server refused the request, usually for its length."""
+        """Return `error`, adding a hint about the context size if the server rejected the request.
+
+        The usual reason for a rejection is that the request is too long.
+        """
         if error.status != 400:
             return error
         return PortError(
@@ -214,11 +221,11 @@ class ServerClient(Generic[P]):
         )
 
     def _add_speed(self, reply: Mapping[str, Any]) -> None:
-        """Add the speed of one reply to the sum."""
+        """Add the speed of one reply to the total."""
         self.speed += speed_of(reply)
 
     def _client_config(self, address: Address, seed: int) -> ModelConfig:
-        """Return the model's configuration for the server at `address`, with the sampling `seed`."""
+        """Return the model's configuration for the server at `address`, with `seed` as the sampling seed."""
         changed = {
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
@@ -241,7 +248,7 @@ class LocalLLM:
         self._local: ServerClient[OpenAILLM] = ServerClient(model, partial(OpenAILLM, client=PlainTextClient))
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply. The first call waits until the model is loaded.
+        """Return the model's reply. The first call waits until the model has been loaded.
 
         Raises `PortError` if the server cannot start or the call fails.
         """
@@ -253,7 +260,7 @@ class LocalLLM:
 
     @property
     def speed(self) -> Speed:
-        """The speed of the replies so far."""
+        """The total speed of the replies so far."""
         return self._local.speed
 
     async def aclose(self) -> None:
@@ -262,9 +269,9 @@ class LocalLLM:
 
 
 class LocalParser:
-    """The parser port of a local model. Decoding is constrained to the schema, so every complete reply fits it.
+    """The parser port of a local model. Decoding is constrained by the schema, so every complete reply fits it.
 
-    A truncated reply (`finish_reason` "length") does not fit. Lists and strings without a limit get one (see
+    A truncated reply (`finish_reason` "length") does not fit. Lists and strings that have no limit get one (see
     `LocalSettings`), and the default temperature is 0.
     """
 
@@ -277,9 +284,10 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply, which fits `schema` unless it is cut off.
+        """Return the model's reply, which fits `schema` unless it is truncated.
 
-        The first call waits until the model is loaded. Raises `PortError` if the server cannot start or the call fails.
+        The first call waits until the model has been loaded. Raises `PortError` if the server cannot start or the call
+        fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

@@ -1,4 +1,4 @@
-"""llama.cpp as a child process, which is started on first use, shared, and always stopped."""
+"""A llama.cpp child process that is started on first use, shared between ports, and always stopped in the end."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_STARTS: Final = 4
 class ServerSettings:
     """The settings that identify a server: the model's file, and how it is served.
 
-    `context` is the number of tokens per slot; llama.cpp decides if `threads` is None; `start_timeout` is the time
-    limit for loading, in seconds.
+    `context` is the number of tokens per slot, and `start_timeout` is the time limit for loading, in seconds. If
+    `threads` is None, llama.cpp chooses the number of threads.
     """
 
     model: Path
@@ -39,7 +39,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The URL of a server on the loopback interface, and the key that it requires."""
+    """The URL of a server on the loopback interface, and the API key that the server requires."""
 
     url: str
     key: str
@@ -48,8 +48,8 @@ class Address:
 class LlamaServer:
     """One llama.cpp server in a child process.
 
-    Methods are thread-safe; `address` blocks while the model loads. A server that dies is restarted on its next use, up
-    to `MOST_STARTS` starts in total; one that fails to start is not tried again.
+    Methods are thread-safe; `address` blocks while the model is loading. A server that dies is restarted on its next
+    use, up to `MOST_STARTS` starts in total. A server that fails to start is not tried again.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -65,7 +65,7 @@ class LlamaServer:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, or None if it is not running."""
+        """The child's process ID, or None if the child is not running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -74,7 +74,7 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, after starting the server if needed.
+        """Return the address, starting the server first if needed.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
@@ -89,7 +89,7 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """Stop the child, even while it is loading, and wait until it has ended."""
+        """Stop the child process, even while it is loading, and wait until it has ended."""
         with self._state:
             self._closed = True
             process = self._process
@@ -104,7 +104,10 @@ class LlamaServer:
                 self._log = None
 
     def _start(self) -> None:
-        """Start the child and wait until the model is loaded; on failure, set `_failure` and raise nothing."""
+        """Start the child and wait until the model is loaded.
+
+        On failure, set `_failure` instead of raising an error.
+        """
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
@@ -142,7 +145,7 @@ class LlamaServer:
         return {**settings, "alias": self.settings.model.stem}
 
     def _spawn(self) -> subprocess.Popen[str]:
-        """Return the new child process, whose error output goes to a temporary file."""
+        """Start the child process and return it. Its error output goes to a temporary file."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
@@ -160,7 +163,7 @@ class LlamaServer:
         )
 
     def _log_tail(self) -> str:
-        """Return the last 2000 bytes of the child's error output as text. Only for a child that has ended."""
+        """Return the last 2000 bytes of the child's error output as a string. The child must have ended."""
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
@@ -168,7 +171,7 @@ class LlamaServer:
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
     def _describe_failure(self, late: bool) -> str:
-        """Return why the child did not start; `late` says that it exceeded the time limit."""
+        """Return why the child did not start. `late` is true if it exceeded the time limit."""
         model = self.settings.model
         if self._closed:
             return "the local model was closed while it was loading"
@@ -185,7 +188,7 @@ class LlamaServer:
 
 
 def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) -> None:
-    """Send the child its settings. If it has already ended, nothing is raised: reading its reply will fail."""
+    """Send the settings to the child. Raises nothing if it has already ended, because reading its reply will fail."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(settings) + "\n")
@@ -193,7 +196,7 @@ def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) 
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which ends it, and wait; kill it if it is still running after 3 seconds."""
+    """Close the child's input, which makes it exit, and wait. Kill the child if it is still running after 3 seconds."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -205,32 +208,32 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _close_output(process: subprocess.Popen[str]) -> None:
-    """Close the child's output. The caller holds the start lock, so no thread is reading it."""
+    """Close the child's output. The caller has the start lock, so no other thread is reading the output."""
     if process.stdout is not None:
         process.stdout.close()
 
 
 class ServerPool:
-    """The servers started by this process, one for each `ServerSettings`; each is kept as long as it is in use."""
+    """The servers started by this process, one for each `ServerSettings`. Each server is kept while it is in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
 
     def acquire(self, settings: ServerSettings) -> LlamaServer:
-        """Return the server for `settings`; a new one is not started yet. Each `acquire` needs one `release`."""
+        """Return the server for `settings`, without starting it. Each `acquire` needs a matching `release`."""
         with self._lock:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
             return server
 
     def held(self) -> list[tuple[LlamaServer, int]]:
-        """Return the servers in use, each with the number of its users."""
+        """Return the servers in use, each with its number of users."""
         with self._lock:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Release a server. The last release closes it and waits until its process has ended."""
+        """Release a server. The last release closes the server and waits until its process has ended."""
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

@@ -1,8 +1,8 @@
-"""The child process that runs llama.cpp: it reads its settings from standard input, serves, and ends with its parent.
+"""The child process that runs llama.cpp. It reads its settings from standard input and ends with its parent.
 
 Run it as `python -m karenina_local.server_main`. The first input line is a JSON object with the settings. Once the
-model is loaded, the process writes one line with the server's URL to standard output. Then it waits for the end of its
-input, which the parent causes by closing it or by dying. Messages from llama.cpp go to standard error.
+model is loaded, the process writes a line with the server's URL to standard output. It then waits until its input ends,
+which happens when the parent closes it or dies. Messages from llama.cpp go to standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROMPTS = 3  # a judge that alternates between prompts keeps the start of each i
 
 
 def main() -> None:
-    """Serve until the parent ends."""
+    """Run the server until the parent process ends."""
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -40,13 +40,13 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its input ends, because the parent closed it or died."""
+    """End this process when its input ends, which happens when the parent closes it or dies."""
     sys.stdin.read()
     os._exit(0)
 
 
 def _start_server(settings: dict[str, Any]) -> Any:
-    """Return the server that llama.cpp has started. Raises `RuntimeError` if it cannot load the model."""
+    """Start llama.cpp's server and return it. Raises `RuntimeError` if it cannot load the model."""
     xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
@@ -69,7 +69,7 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
-    """Wait until the server's health check succeeds, without a time limit: the parent has one.
+    """Wait until the server's health check succeeds. There is no time limit here, because the parent has one.
 
     Raises `HTTPError` for a status other than 503.
     """

@@ -1,4 +1,4 @@
-"""The installed models: their folder, and functions to find, list and remove them."""
+"""The installed models: the folder they are in, and functions to find, list and remove them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ GGUF_MAGIC: Final = b"GGUF"
 
 
 def models_folder() -> Path:
-    """Return the models folder: the one in `KARENINA_MODELS`, else one in the user's cache. It may not exist yet."""
+    """Return the models folder, which may not exist yet.
+
+    This is the folder in `KARENINA_MODELS` if set, otherwise a folder in the user's cache.
+    """
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -24,7 +27,7 @@ def models_folder() -> Path:
 
 
 def path_of(model: CatalogueModel) -> Path:
-    """Return the path of the model's file, which need not exist."""
+    """Return the path of the model's file, whether or not the file exists."""
     return models_folder() / model.file
 
 
@@ -32,8 +35,8 @@ def path_of(model: CatalogueModel) -> Path:
 class ModelState:
     """The state of a catalogue model on this machine.
 
-    `size_here` is the size of its file in bytes, or None if there is no file. A file whose size differs from the
-    catalogue's does not count as installed.
+    `size_here` is the size of the model's file in bytes, or None if there is no file. A file whose size differs from
+    the size in the catalogue does not count as installed.
     """
 
     model: CatalogueModel
@@ -42,7 +45,7 @@ class ModelState:
 
     @property
     def installed(self) -> bool:
-        """Whether the file has the right size. Its digest was checked when it was downloaded."""
+        """Whether the file has the right size. Its digest was checked when the file was downloaded."""
         return self.size_here == self.model.size
 
 
@@ -57,15 +60,15 @@ def state_of(model: CatalogueModel) -> ModelState:
 
 
 def list_models() -> list[ModelState]:
-    """Return the state of every catalogue model, in order."""
+    """Return the state of every catalogue model, in catalogue order."""
     return [state_of(model) for model in CATALOGUE]
 
 
 def remove(name: str) -> bool:
-    """Delete a catalogue model's file, and return whether it existed.
+    """Delete a catalogue model's file, and return whether the file existed.
 
-    Models that the user gives by path are never deleted. Raises `UnknownModel` for a name that is not in the catalogue,
-    and `OSError` if the file cannot be deleted.
+    Models that the user specifies by path are never deleted. Raises `UnknownModel` for a name that is not in the
+    catalogue, and `OSError` if the file cannot be deleted.
     """
     path = path_of(model_named(name))
     existed = path.exists()
@@ -74,17 +77,17 @@ def remove(name: str) -> bool:
 
 
 def is_catalogued(name: str) -> bool:
-    """Return whether `name` is in the catalogue; anything else is the path of a file."""
+    """Return whether `name` is in the catalogue. Any other name is the path of a file."""
     return any(model.name == name for model in CATALOGUE)
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return a model's file, given by its catalogue name or by the path of a GGUF file.
+    """Return a model's file, specified by a catalogue name or by the path of a GGUF file.
 
-    A catalogue name takes precedence over a file with that name; write `./name` for the file. For catalogue models,
-    only the file size is checked (the digest was checked when the file was downloaded); for others, the first four
-    bytes. Raises `UnknownModel` for a name that is neither, and `ModelMissing` if the file is missing or unusable; its
-    message says how to get the file of a catalogue model.
+    A catalogue name takes precedence over a file with that name; write `./name` for the file. For a catalogue model,
+    only the file size is checked, because the digest was checked when the file was downloaded; for any other file, the
+    first four bytes are checked. Raises `UnknownModel` if the name is neither a catalogue name nor a path, and
+    `ModelMissing` if the file is missing or unusable; for a catalogue model, the message says how to get the file.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -101,7 +104,7 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
-    """Return the file of a catalogue model. Raises `ModelMissing`, with the command that downloads it."""
+    """Return the file of a catalogue model. Raises `ModelMissing`, with the command that downloads the file."""
     state = state_of(model)
     if state.installed:
         return state.path
@@ -116,7 +119,7 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return `path` if its first bytes are those of a GGUF file. Raises `ModelMissing` otherwise."""
+    """Return `path` if the file starts like a GGUF file. Raises `ModelMissing` otherwise."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

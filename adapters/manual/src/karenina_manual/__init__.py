@@ -18,7 +18,7 @@ __all__ = ["ManualExtra", "plugin"]
 
 
 def _llm(model: ModelConfig) -> LLMPort:
-    """Return the LLM port; its module is imported on first use, as in all functions here."""
+    """Return the LLM port. As in all functions here, the port's module is imported on first use."""
     from karenina_manual.ports import RecordedLLM
 
     return RecordedLLM(model)
@@ -32,14 +32,14 @@ def _agent(model: ModelConfig) -> AgentPort:
 
 
 def _check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` if the model's recordings are invalid, or if there are none."""
+    """Raise `AdapterConfigError` if the model has no recordings or they are invalid."""
     from karenina_manual.recordings import recordings_of
 
     recordings_of(model).check()
 
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-    """Return messages about questions without recordings, and recordings without questions."""
+    """Return messages about questions without recordings and recordings without questions."""
     from karenina_manual.recordings import recordings_of
 
     return recordings_of(model).mismatches(asked, others)
@@ -53,7 +53,7 @@ def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
 
 
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
-    """Return a number of concurrent calls that no run reaches."""
+    """Return a limit on concurrent calls so high that no run reaches it."""
     return 1000
 
 
@@ -79,5 +79,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the interface `manual`."""
+        """Return the `manual` interface."""
         return [SPEC]

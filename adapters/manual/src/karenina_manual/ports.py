@@ -21,14 +21,17 @@ _NO_CALLS = Usage()
 
 
 class RecordedLLM:
-    """The LLM port: recorded text, or the final answer of a recorded conversation. No calls or tokens are counted."""
+    """The LLM port. It returns recorded text, or the final answer of a recorded conversation.
+
+    No calls or tokens are counted.
+    """
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the recorded answer to the question in `info`; `messages` are ignored.
+        """Return the recorded answer to the question in `info`. `messages` are ignored.
 
         Raises a permanent `PortError` if there is no recording, or if the recording is not an answer.
         """
@@ -43,11 +46,11 @@ class RecordedLLM:
         return LLMReply(final or "", _NO_CALLS, end[0], None, last.reasoning, end[1], last.notes)
 
     async def aclose(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing, because no connection is open."""
 
 
 class RecordedAgent:
-    """The agent port: a recorded conversation, or recorded text as a conversation with one message."""
+    """The agent port. It returns a recorded conversation, or recorded text as a conversation with a single message."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
@@ -57,7 +60,7 @@ class RecordedAgent:
         """Return the recording for the question in `info`, without its leading system and user messages.
 
         `messages` and the limits in `options` are ignored. Raises a permanent `PortError` if there is no recording, or
-        if it contains no assistant message.
+        if the recording contains no assistant message.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
@@ -69,13 +72,13 @@ class RecordedAgent:
         raise _no_answer_error(self._model, info, "it contains no assistant message")
 
     async def aclose(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing, because no connection is open."""
 
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
     """Return the recording for the question in `info`.
 
-    Raises a permanent `PortError` if there is none, or if the reply in it broke off.
+    Raises a permanent `PortError` if there is no recording, or if the recorded reply was cut off.
     """
     answer = recordings.find(info)
     if answer.finish_reason == "failed":
@@ -84,7 +87,7 @@ def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> 
 
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
-    """Return the error for a recording that is not an answer; `why` says what is wrong with it."""
+    """Return the error for a recording that is not an answer. `why` says what is wrong with it."""
     return PortError(
         f"{model.display_string}: the recording for question {info.question_id!r} is not an answer: {why}",
         category=ErrorCategory.PERMANENT,

@@ -1,4 +1,4 @@
-"""Lookup of recordings by question id, else by the question's text."""
+"""Lookup of recordings by question ID or, failing that, by question text."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, with its place in the file, its replicate (None: it serves all replicates) and its model.
+    """A recording, together with its location, its replicate and its model.
 
-    With a `line`, the place is that line of the file `source`; a text for each recording would fill memory.
+    A recording whose `replicate` is None is used for all replicates. If `line` is set, the location is that line of the
+    file `source`; storing the location of every recording as a string would use too much memory.
     """
 
     value: Any
@@ -65,12 +66,12 @@ class Recording:
 
     @property
     def place(self) -> str:
-        """The place of the recording, for messages."""
+        """The location of the recording, as shown in messages."""
         return self.source if self.line is None else f"{self.source}, line {self.line}"
 
 
 class RecordingMissing(LookupError):
-    """Raised when a question has no recording; the message says what was searched for and what is available."""
+    """Raised when a question has no recording. The message says what was searched for and what is available."""
 
 
 class EmptyRecording(RecordingMissing):
@@ -85,9 +86,9 @@ class EmptyRecording(RecordingMissing):
 class Mismatches:
     """The differences between the questions of a run and the recordings.
 
-    `missing` and `empty` name the questions, of all `questions`, without a recording and with an empty one, and
-    `unused` the recordings without a question. `later` counts recordings of replicates that the run does not have, and
-    `last` is the last such replicate.
+    `questions` is the number of questions. `missing` and `empty` name the questions whose recording is missing or
+    empty, and `unused` names the recordings without a question. `later` counts recordings of replicates that the run
+    does not have, and `last` is the last of these replicates.
     """
 
     questions: int = 0
@@ -98,7 +99,7 @@ class Mismatches:
     last: int = 0
 
     def messages(self) -> Iterator[str]:
-        """Yield messages about questions without a recording, and recordings without a question."""
+        """Yield messages about questions without a recording and recordings without a question."""
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
             yield f"{len(self.missing)} of {self.questions} {have} no recorded answer: {_list_some(self.missing)}"
@@ -111,7 +112,7 @@ class Mismatches:
 
 
 class RecordingIndex:
-    """All recordings of one source. `name` is the name of the source in messages."""
+    """All recordings of one source. `name` is the name of the source, as shown in messages."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -122,10 +123,11 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Add one recording under its question id, its question's text, or both.
+        """Add one recording under its question ID, its question text, or both.
 
-        Raises `AdapterConfigError` for an unknown format, and for an id and replicate that already have a different
-        recording. Question texts may be repeated, because files may contain several systems' answers to one question.
+        Raises `AdapterConfigError` if the format is unknown, or if there is already a different recording for the same
+        ID and replicate. Question texts may be repeated, because a file may contain the answers of several systems to
+        the same question.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
@@ -155,14 +157,14 @@ class RecordingIndex:
         self.count += 1
 
     def _select(self, model: str) -> str:
-        """Return the command option that selects one model's answers in this file."""
+        """Return the command-line option that selects one model's answers in this file."""
         named = {"interface": "manual", "id": model, "model_name": model, "manual_traces": self.name}
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
-        """Add a row, unless it belongs to a model other than `extra.model`. `source` and `line` are its place.
+        """Add a row, unless it belongs to a model other than `extra.model`. `source` and `line` are the row's location.
 
-        Raises `AdapterConfigError` if the row has no question or recording, or if `add` refuses it.
+        Raises `AdapterConfigError` if the row has no question or recording, or if `add` rejects it.
         """
         place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
@@ -209,9 +211,10 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Compare the recordings with the questions of a run, `asked`, whose replicates must follow one another.
+        """Compare the recordings with the questions of a run, in which the replicates of a question are consecutive.
 
-        Recordings of the questions in `others`, which are not in the run, are not reported.
+        `asked` contains the questions of the run. Recordings for the questions in `others`, which are not part of the
+        run, are not reported.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
@@ -242,7 +245,7 @@ class RecordingIndex:
         return found
 
     def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
-        """Add the names of a question to the sets of ids and texts in `used`."""
+        """Add the names of a question to the sets of IDs and texts in `used`."""
         ids, texts = used
         ids.add(compose(question_id))
         if self._has_digests:
@@ -250,7 +253,7 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Return the descriptions of the recordings of which neither the id nor the text is in `used`."""
+        """Return descriptions of the recordings for which neither the ID nor the text is in `used`."""
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:
@@ -265,19 +268,20 @@ class RecordingIndex:
         return [self._describe(*entry) for entry in unused.values()]
 
     def _describe(self, name: str, recorded: Recording) -> str:
-        """Return the name of a recording, cut to 80 characters, and its line or entry if it has one."""
+        """Return the name of a recording, cut to 80 characters, followed by its line or entry if it has one."""
         place = recorded.place.removeprefix(f"{self.name}, ")
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return the recording for a question: by id, else by text, else by digest.
+        """Return the recording for a question, looked up by ID, then by text, then by digest.
 
-        Raises `RecordingMissing` if there is none, if several for the same text differ, or if it is empty.
+        Raises `RecordingMissing` if there is no recording, if the recording is empty, or if there are different
+        recordings for the same text.
         """
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
-        """Return the recordings for a question, and whether they were found by its text."""
+        """Return the recordings for a question, and whether they were found by the question's text."""
         recordings = self._by_id.get(compose(question_id)) if question_id else None
         if recordings is not None:
             return recordings, False
@@ -287,9 +291,9 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
-        """Return the value of the recording for a question. Raises `RecordingMissing` as `find` does.
+        """Return the value of the recording for a question. Raises `RecordingMissing` in the same cases as `find`.
 
-        A recording with the same replicate takes precedence over one for all replicates.
+        A recording for this replicate takes precedence over one for all replicates.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
@@ -326,16 +330,16 @@ class RecordingIndex:
 
 
 def _replicates_of(recorded: Recording) -> Iterable[int]:
-    """Return the replicates of a recording; none if it is the answer of every replicate."""
+    """Return the replicates of a recording, or nothing if the recording applies to every replicate."""
     if isinstance(recorded.value, Mapping) and "replicates" in recorded.value:
         return range(1, len(recorded.value["replicates"]) + 1)
     return () if recorded.replicate is None else (recorded.replicate,)
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return the value for one replicate; a value without `replicates` serves all of them.
+    """Return the value for one replicate. A value without `replicates` applies to all replicates.
 
-    Raises `RecordingMissing` if there are too few.
+    Raises `RecordingMissing` if there are not enough replicates.
     """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
@@ -370,7 +374,10 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Return a recorded text or conversation as an answer. Raises `TraceFormatError` if it cannot be read."""
+    """Convert recorded text or a recorded conversation to an `Answer`.
+
+    Raises `TraceFormatError` if it cannot be read.
+    """
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -381,9 +388,10 @@ def _to_answer(value: Any) -> Answer:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a recording is blank text, or a conversation without text or tool calls from the assistant.
+    """Return whether a recording is blank text, or a conversation in which the assistant wrote no text or tool calls.
 
-    A reply that was stopped early does not count as empty: it is treated like such a reply of a live model.
+    A reply that was stopped early does not count as empty. It is treated in the same way as such a reply from a live
+    model.
     """
     if isinstance(value, str):
         return not has_content(value)
@@ -395,7 +403,10 @@ def _is_empty(value: Any) -> bool:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 hex digest of a question's text, which the reference project uses as the key of recordings."""
+    """Return the MD5 hex digest of a question's text.
+
+    The reference project uses this digest as the key of recordings.
+    """
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -405,10 +416,10 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Return a text that is a conversation in parsed form (JSON or messages), and anything else unchanged.
+    """Return a string that contains a conversation in parsed form (JSON or messages), and anything else unchanged.
 
-    Each of `replicates` is parsed separately. If `delimited` is False, no text is parsed. If it is None, text that
-    could be either a conversation or an answer raises `AdapterConfigError`.
+    Each item of `replicates` is parsed separately. If `delimited` is False, nothing is parsed. If it is None, a string
+    that could be either a conversation or an answer raises `AdapterConfigError`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -432,16 +443,16 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
 
 
 def parse_headings(value: Any) -> Any:
-    """Return the messages of a conversation with headings (the reference project's format); else `value` unchanged."""
+    """Return the messages of a conversation with headings (the reference project's format), or `value` unchanged."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 
 def _list_some(names: Sequence[str]) -> str:
-    """Return the first three names, and the number of the others."""
+    """Return the first three names, followed by the number of remaining names."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shorten(text: str) -> str:
-    """Return a text in quotation marks, cut to 80 characters."""
+    """Return a string in quotation marks, cut to 80 characters."""
     return repr(text if len(text) <= 80 else text[:80] + "…")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ManualExtra(StrictSettings, defer_build=True):
-    """`ModelConfig.extra` of the `manual` interface: the columns and rows of a file that are used."""
+    """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file are used."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
@@ -41,22 +41,22 @@ class ManualExtra(StrictSettings, defer_build=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The possible columns of the question id, in order of precedence."""
+        """The columns that may contain the question ID, in order of precedence."""
         return (self.id_field,) if self.id_field else ("question_id", "id")
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The possible columns of the question's text."""
+        """The columns that may contain the question text."""
         return (self.question_field,) if self.question_field else ("question",)
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The possible columns of the recording, in order of precedence."""
+        """The columns that may contain the recording, in order of precedence."""
         if self.response_field:
             return (self.response_field,)
         return ("response", "answer", "trace", "messages", "trace_messages", "exchanges", "text")
 
 
 def extra_of(model: ModelConfig) -> ManualExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError` if it is invalid."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError` if `extra` is invalid."""
     return adapters.extra_of(model, ManualExtra)

@@ -1,4 +1,4 @@
-"""Karenina adapter for OpenAI-compatible servers, over HTTP and without an SDK."""
+"""Karenina adapter for OpenAI-compatible servers, called over HTTP without an SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes, so that listing the adapter loads no HTTP client."""
+    """Import and return the port classes.
+
+    The import is deferred so that listing the adapter does not load an HTTP client.
+    """
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 

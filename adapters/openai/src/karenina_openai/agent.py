@@ -1,4 +1,4 @@
-"""An agent on an OpenAI-compatible server."""
+"""An agent that uses an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`.
+
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        """
         return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -36,9 +39,9 @@ class OpenAIAgent:
 
 
 class ChatConversation:
-    """A conversation as chat messages. `first` contains additional fields for the first request.
+    """A conversation in the form of chat messages. `first` contains additional fields for the first request.
 
-    `client` makes the requests; it may be replaced between requests.
+    `client` sends the requests, and may be replaced between requests.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any] | None = None) -> None:
@@ -49,11 +52,11 @@ class ChatConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as error messages name them."""
+        """The model and its server, as named in error messages."""
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion; `first` is true for the first turn. Raises `PortError` if the request fails."""
+        """Request one chat completion. `first` is true for the first turn. Raises `PortError` if the request fails."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -74,6 +77,6 @@ class ChatConversation:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the form in which the API accepts it."""
+    """Return a tool in the format the API accepts."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

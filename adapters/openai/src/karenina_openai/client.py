@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return `messages` as chat messages. Reasoning is left out, and a tool failure is visible only in the content."""
+    """Convert `messages` to chat messages. Reasoning is omitted, and a tool failure is visible only in the content."""
     return [_to_wire(message) for message in messages]
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
-    """Return one message as a chat message."""
+    """Convert one message to a chat message."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if not message.tool_calls:
@@ -87,17 +87,17 @@ _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to localhost, Open
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The differences between servers that are detected from their errors."""
+    """Differences between servers that are detected from their error messages."""
 
     tokens_field: TokensField
     counts_streams: bool = True
 
 
 class Client:
-    """A client that posts chat requests. Creating it does no I/O; calls open connections in their own event loop.
+    """A client that posts chat requests. Creating it does no I/O; each call opens connections in its own event loop.
 
-    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is appended
-    to the base URL.
+    `watch` is called with the JSON of each successful reply, so that data not returned by a port can be read. `path` is
+    appended to the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -138,11 +138,11 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply.
+        """Post `wire`, the encoded form of `messages`, with additional `fields`, and return the reply.
 
         If the server's error says that it requires the other name for the token limit, or that it does not accept
-        `stream_options`, the request is repeated accordingly. The client remembers which form worked. Raises
-        `PortError` if the port is closed, the request fails, or its reply cannot be used.
+        `stream_options`, the request is repeated accordingly, and the client remembers which form worked. Raises
+        `PortError` if the port is closed, the request fails, or the reply cannot be used.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -170,7 +170,7 @@ class Client:
                 return data
 
     async def aclose(self) -> None:
-        """Close the connections. A call after it raises `PortError`."""
+        """Close the connections. Later calls raise `PortError`."""
         self._closed = True
         await self._server.aclose()
 
@@ -179,7 +179,7 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
-        """Return the dialect that the server's error asks for; `dialect` if the error is about something else."""
+        """Return the dialect that the server's error asks for, or `dialect` if the error is about something else."""
         if error.status not in (400, 422):
             return dialect
         if self.extra.stream and "stream_options" in error.server_text:
@@ -189,7 +189,7 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Return the encoded request, in the form that the server is known or assumed to accept."""
+        """Return the encoded request in the form that the server is known or assumed to accept."""
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -200,7 +200,7 @@ class Client:
         return _dumps(body)
 
     def _port_error(self, error: Exception) -> PortError:
-        """Return the `PortError` for a request without a complete reply; `error` is one of `_FAILURES`."""
+        """Return the `PortError` for a request that got no complete reply. `error` is one of `_FAILURES`."""
         if isinstance(error, StreamStalled):
             failure = "sent no data for" if error.began else "did not start its reply within"
             setting = "request_timeout" if error.began or self._first == self.timeout else "extra.first_token_timeout"
@@ -220,7 +220,7 @@ class Client:
         return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
-        """Return the error for a reply that was not complete in time."""
+        """Return the error for a reply that was not completed within the time limit."""
         if self.extra.stream:
             message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
@@ -228,7 +228,7 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply, assembled from a stream, or as it is if the server does not stream.
+        """Return the reply assembled from a stream, or the plain reply if the server does not stream.
 
         Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
         """
@@ -261,7 +261,7 @@ class Client:
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the JSON object in a reply.
 
-        Raises `PortError` for an error status, for anything that is not an object, and for an error in the reply.
+        Raises `PortError` if the reply has an error status, contains an error, or is not an object.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -279,7 +279,7 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered, or if a choice contains an error, with or without text."""
+        """Raise `PortError` if the prompt was filtered or a choice contains an error, with or without text."""
         refused = find_prompt_filter(data)
         if refused is not None:
             problem = redact_text(
@@ -291,7 +291,7 @@ class Client:
             raise self._error_in_200(error, usage_of(data), messages)
 
     def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
-        """Return the error that a reply with a success status contains."""
+        """Return the error contained in a reply with a success status."""
         return error_in_reply(self.where, error, usage, self._secrets, messages)
 
     def _status_error(
@@ -303,12 +303,12 @@ class Client:
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets; the name of its type if there is no message."""
+        """Return the message of `error` without secrets, or the name of its type if there is no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
-    """Return `body` as JSON. Raises `TypeError` or `ValueError` if it contains values that JSON does not have."""
+    """Encode `body` as JSON. Raises `TypeError` or `ValueError` if it contains values that JSON cannot represent."""
     try:
         return orjson.dumps(body)
     except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can encode
@@ -316,14 +316,14 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 
 
 def _loads(raw: bytes) -> Any:
-    """Parse `raw` as JSON. Raises `ValueError` if it is invalid or exceeds the bounds for replies."""
+    """Parse `raw` as JSON. Raises `ValueError` if it is invalid or exceeds the limits for replies."""
     return read_json(raw, _orjson_loads)
 
 
 def _orjson_loads(raw: bytes) -> Any:
-    """Return the value of JSON, read by the standard library where orjson would change or refuse it.
+    """Parse JSON, using the standard library where orjson would change or reject a value.
 
-    Raises `ValueError` if it is invalid.
+    Raises `ValueError` if the JSON is invalid.
     """
     if b'"arguments"' in raw and _BEYOND_64_BITS.search(raw):
         return json.loads(raw)

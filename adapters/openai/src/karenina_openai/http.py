@@ -1,4 +1,4 @@
-"""HTTP requests to one server with the client library pyreqwest."""
+"""HTTP requests to one server, made with the client library pyreqwest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PLAIN: Final = {
 
 
 class ConnectionFailed(Exception):
-    """Raised when no connection can be made; `is_permanent` says whether a retry would fail as well."""
+    """Raised when no connection can be made. `is_permanent` is true if a retry would fail too."""
 
     def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
@@ -54,12 +54,15 @@ class ConnectionFailed(Exception):
 
 
 class ConnectionBroken(Exception):
-    """Raised when a connection ends, or delivers something other than HTTP, before the reply is complete."""
+    """Raised when a connection closes, or delivers something other than HTTP, before the reply is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: total seconds, seconds without data, and reply bounds. `where` names the server."""
+    """The limits of a request: total seconds, seconds without data, and limits on the reply.
+
+    `where` names the server.
+    """
 
     where: str
     seconds: float
@@ -68,7 +71,7 @@ class Limits:
 
 
 class Reply:
-    """The reply to a request, once its status and headers have arrived. Names in `headers` are in lower case."""
+    """The reply to a request, available once its status and headers have arrived. Header names are in lower case."""
 
     def __init__(self, response: Response, limits: Limits) -> None:
         self.status = response.status
@@ -76,7 +79,7 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first value of the header `name`; an empty string if it is missing or not ASCII."""
+        """Return the first value of the header `name`, or an empty string if the header is missing or not ASCII."""
         try:
             return self._response.get_header(name) or ""
         except ValueError:
@@ -84,14 +87,14 @@ class Reply:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers by name, each with its first value."""
+        """The first value of each header, by header name."""
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the decompressed body in pieces.
 
         Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
-        and `ReplyTooLarge` if it exceeds the bounds.
+        and `ReplyTooLarge` if it exceeds the limits.
         """
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
@@ -130,7 +133,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
-        """Raise `ConnectionBroken` if the body is compressed in a way that the library does not decompress."""
+        """Raise `ConnectionBroken` if the body is compressed with a method that the library cannot decompress."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
@@ -139,9 +142,9 @@ class Reply:
 
 
 class Exchange:
-    """A request as a context manager: entering it sends the request and returns the reply after its headers.
+    """A request as a context manager. Entering it sends the request and returns the reply once its headers arrive.
 
-    Leaving it ends the request. Entering may raise `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
+    Leaving it ends the request. Entering may raise `ConnectionFailed`, `ConnectionBroken` or `TimeoutError`.
     """
 
     __slots__ = ("_limits", "_request")
@@ -161,16 +164,16 @@ class Exchange:
 
 
 class Server:
-    """A server that receives POST requests at `url`, through `proxy` if given.
+    """A server that receives POST requests at `url`, through `proxy` if there is one.
 
     Redirects are not followed, cookies are not stored, no request is retried, and a reply is never matched to another
-    request. TLS certificates are verified against the system's, or against those in `SSL_CERT_FILE`.
+    request. TLS certificates are verified against the system's certificates or those in `SSL_CERT_FILE`.
 
     The client is created by the first call in each process, because its threads do not survive a fork. In a process
     that was forked after the library was used, `send` raises `ConnectionFailed`.
 
-    A call that is cancelled before its reply's headers have arrived holds its connection until the request times out,
-    because the library cannot end it earlier.
+    A call that is cancelled before the headers of its reply have arrived keeps its connection until the request times
+    out, because the library cannot end it earlier.
     """
 
     def __init__(
@@ -190,7 +193,7 @@ class Server:
                 raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
-        """Return an exchange that sends `body` when it is entered.
+        """Return an exchange that sends `body` when entered.
 
         Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be made.
         """
@@ -207,16 +210,16 @@ class Server:
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections; a call in flight may raise `ConnectionBroken`."""
+        """Close all connections. Calls in progress may raise `ConnectionBroken`."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
-        """Return the client of this process, created by the first call in it.
+        """Return the client for this process, creating it on the first call in the process.
 
-        Raises `ConnectionFailed` if it cannot be created.
+        Raises `ConnectionFailed` if the client cannot be created.
         """
         if self._client is None or self._client[0] != os.getpid():
             self._client = (os.getpid(), self._build_client())
@@ -225,7 +228,7 @@ class Server:
     def _build_client(self) -> Client:
         """Return a new client.
 
-        Raises `ConnectionFailed` for an invalid proxy, and in a process that was forked after the library was used.
+        Raises `ConnectionFailed` if the proxy is invalid, or if this process was forked after the library was used.
         """
         builder = (
             ClientBuilder()
@@ -251,7 +254,9 @@ class Server:
 
 
 def _without_dot(url: SplitResult) -> str:
-    """Return host and port without a trailing dot of the host, which is for DNS only and not in certificates."""
+    """Return the host and port of a URL. A trailing dot in the host is removed, because certificates do not contain
+    it.
+    """
     host, colon, port = url.netloc.rpartition(":")
     if not colon or not port.isdecimal():
         return url.netloc.removesuffix(".")
@@ -259,7 +264,10 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy at `url`, which was set in the environment. Raises `ConnectionFailed` if it is not valid."""
+    """Return the proxy at `url`, which was set in the environment.
+
+    Raises `ConnectionFailed` if the URL is not valid.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -279,7 +287,7 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Return a library error as one of this module's errors or as `TimeoutError`, without the request URL."""
+    """Convert a library error to one of this module's errors or a `TimeoutError`, omitting the request URL."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
@@ -301,7 +309,7 @@ def _translate(error: PyreqwestError) -> Exception:
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """Return the causes of the error, without the request URL, which may contain a secret."""
+    """Return the causes of the error, omitting the request URL, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
     messages = [str(cause["message"]) for cause in details.get("causes") or ()]
     return [cause for cause in messages if not cause.startswith("error sending request for url")]

@@ -1,4 +1,4 @@
-"""Plain text from an OpenAI-compatible server, and JSON in the best mode that it supports."""
+"""Plain text from an OpenAI-compatible server, and JSON in the best mode that the server supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OpenAILLM:
-    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately goes to `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately becomes `reasoning`."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
         self._client = client(model, watch=watch)
@@ -50,7 +50,7 @@ _BEFORE_VALUE: Final = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*"')
 
 
 def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the options of a schema whose only field is an enum of strings; an empty tuple for any other schema."""
+    """Return the options of a schema whose only field is an enum of strings, or an empty tuple for any other schema."""
     parts = list(schema.get("properties", {}).values())
     options = parts[0].get("enum", ()) if len(parts) == 1 else ()
     return tuple(options) if all(isinstance(option, str) for option in options) else ()
@@ -59,7 +59,7 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
     """Return the log-probability of each option's first token, at the start of the value in `text`.
 
-    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Return
+    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Returns
     None if the server returned no log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
@@ -82,9 +82,9 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probabilities of the options from tokens that start with `before`, the text before the value.
+    """Return the options' log-probabilities, taken from tokens that start with `before`, the text before the value.
 
-    Return None if there is no token with a finite log-probability.
+    Returns None if there is no token with a finite log-probability.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -104,7 +104,7 @@ def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Seq
 
 
 class OpenAIParser:
-    """The parser port. It uses the first mode that the server supports: native schema, tool call, or prompt."""
+    """The parser port. It uses the first mode that the server supports: native schema, tool call or prompt."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
         self._client = client(model, watch=watch)
@@ -138,7 +138,10 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Request the object in one mode. Awaiting the result may raise `PortError`, also if the mode is refused."""
+        """Request the object in the given mode.
+
+        Awaiting the result raises `PortError` if the request fails or the server rejects the mode.
+        """
         if mode == "prompt":
             return self._client.post(messages, to_wire(append_schema(messages, schema)))
         adapted, strict = strict_schema(schema, official=self._official)
@@ -157,7 +160,7 @@ class OpenAIParser:
         )
 
     def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
-        """Return a completion as the parser's reply. Raises `PortError` if it cannot be read."""
+        """Convert a completion to a parser reply. Raises `PortError` if the completion cannot be read."""
         try:
             reply = from_wire(data)
             needed = mode == "tool" or not reply.message.content.strip()
@@ -168,9 +171,9 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
-    """Return the tool arguments as the model wrote them; the text if it called no tool.
+    """Return the tool arguments as the model wrote them, or the text if the model called no tool.
 
-    The arguments of several calls are joined, which makes the result invalid, so that the core rejects it.
+    If there are several calls, their arguments are joined. This makes the result invalid, so that the core rejects it.
     """
     if not reply.message.tool_calls:
         return reply.message.content

@@ -1,4 +1,4 @@
-"""Assembly of a streamed chat completion, as if it had been sent in one piece."""
+"""Assembly of a streamed chat completion into the form it would have if it had been sent as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DONE = b"data: [DONE]"
 
 
 class StreamStalled(Exception):
-    """Raised when a stream sends nothing for too long; `began` says whether the answer had started."""
+    """Raised when a stream sends nothing for too long. `began` says whether the answer had started."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         super().__init__(f"no data for {seconds:g} s")
@@ -40,7 +40,7 @@ class StreamStalled(Exception):
 
 
 class StallTimer:
-    """The time limit of a stream: `first` seconds until the answer starts, then `between` seconds between pieces."""
+    """The time limit of a stream: `first` seconds until the answer starts, then `between` seconds between chunks."""
 
     def __init__(self, first: float, between: float) -> None:
         self._between = between
@@ -61,9 +61,9 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a piece, but only once the answer has started.
+        """Restart the timer after a chunk, but only once the answer has started.
 
-        Earlier pieces, without content, do not extend the first limit.
+        Earlier chunks, which have no content, do not extend the first limit.
         """
         self._began = self._began or is_answer
         if self._began:
@@ -74,11 +74,11 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    """Return the chat completion in a stream of server-sent events.
+    """Return the chat completion contained in a stream of server-sent events.
 
-    An event with an `error` ends the stream; only the error is returned, as `{"error": ...}`. Raises `IncompleteStream`
-    if the stream ends before the reply does, `ValueError` for an event that is not a JSON object, and `ReplyTooLarge`
-    for too many tool calls.
+    An event with an `error` ends the stream, in which case only the error is returned, as `{"error": ...}`. Raises
+    `IncompleteStream` if the stream ends before the reply is complete, `ValueError` if an event is not a JSON object,
+    and `ReplyTooLarge` if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -99,7 +99,7 @@ async def assemble_stream(
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Raise `IncompleteStream` if the first choice of a stream that ended with `[DONE]` may be incomplete.
+    """Raise `IncompleteStream` if the first choice may be incomplete in a stream that ended with `[DONE]`.
 
     The choice must have a finish reason or an error; see `check_stream_end`. Does nothing for a reply without choices.
     """
@@ -109,9 +109,9 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event; an event that the end of the stream cuts off is dropped, except for `[DONE]`.
+    """Yield the data of each event. An event cut off by the end of the stream is dropped, except for `[DONE]`.
 
-    Lines may end with CR, LF or CRLF; a byte-order mark before the first line is ignored.
+    Lines may end with CR, LF or CRLF. A byte-order mark before the first line is ignored.
     """
     rest = bytearray()
     data: list[bytes] = []
@@ -141,7 +141,7 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Reply:
-    """The reply so far. Only its first choice is read."""
+    """The reply received so far. Only its first choice is read."""
 
     def __init__(self, where: str) -> None:
         self.finish_reason: Any = None
@@ -161,9 +161,9 @@ class _Reply:
         self._of_prompt: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
-        """Add a piece, and return whether it has content from the model.
+        """Add a chunk, and return whether it has content from the model.
 
-        Raises `ValueError` for content that cannot be read, and `ReplyTooLarge` for too many tool calls.
+        Raises `ValueError` if the content cannot be read, and `ReplyTooLarge` if there are too many tool calls.
         """
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
@@ -186,7 +186,7 @@ class _Reply:
         return has_content
 
     def whole(self) -> dict[str, Any]:
-        """Return the reply as the server would have sent it in one piece."""
+        """Return the reply in the form it would have if the server had sent it as a whole."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
         if self._calls:
@@ -203,9 +203,10 @@ class _Reply:
         return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
-        """Return a text field, from the deltas or from complete messages that were sent beside or after them.
+        """Return a text field, taken from the deltas or from complete messages sent along with or after them.
 
-        Messages are joined as pieces, unless each one starts with the one before it: then the last one is complete.
+        Messages are joined like chunks, unless each one starts with the one before it, in which case the last one is
+        complete.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -215,7 +216,7 @@ class _Reply:
         return whole if self._message_is_late else whole + pieces
 
     def _add_delta(self, delta: Mapping[str, Any], texts: dict[str, list[str]]) -> bool:
-        """Add a delta, or a message, to `texts` and to the calls. Return whether it has content from the model."""
+        """Add a delta or a message to `texts` and to the calls. Returns whether it has content from the model."""
         is_whole = texts is self._messages
         has_content = False
         for name in _TEXTS:
@@ -236,7 +237,8 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts; their text and reasoning continue that of earlier pieces. Return whether there are any.
+        """Add a list of parts, whose text and reasoning continue those of earlier chunks. Returns whether there are
+        any parts.
 
         Raises `ValueError` if the parts cannot be read.
         """
@@ -256,7 +258,10 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
-        """Add a piece of a tool call to the call with its index. Raises `ReplyTooLarge` for too many calls."""
+        """Add part of a tool call to the call with the same index.
+
+        Raises `ReplyTooLarge` if there are too many calls.
+        """
         number = piece.get("index")
         id = piece.get("id")
         call_id = id if isinstance(id, str) else ""
@@ -276,7 +281,10 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index of a call that was sent without one: a new one for a new id, else that of the last call."""
+        """Return the index of a call that was sent without an index.
+
+        A call with a new ID gets a new index; a call without an ID gets the index of the last call.
+        """
         if id:
             return self._by_id.get(id, len(self._calls))
         return max(self._last, place) if self._calls else 0
@@ -284,17 +292,17 @@ class _Reply:
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call, as received so far."""
+    """A tool call as received so far."""
 
     id: Any = ""
     name: Any = ""
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add a piece. Names are complete wherever they are sent; arguments are sent in parts or as an object.
+        """Add part of a call. Names are always sent complete, and arguments are sent in parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace those received so far if they start with those, or if
-        those are already complete.
+        The arguments in a complete message (`is_whole`) replace the arguments received so far, if they start with them
+        or if the earlier arguments are already complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")
@@ -309,11 +317,11 @@ class _Call:
         self.arguments.append(arguments)
 
     def whole(self) -> dict[str, Any]:
-        """Return the call as the server would have sent it in one piece."""
+        """Return the call in the form it would have if the server had sent it as a whole."""
         function = {"name": self.name, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; an empty list for any other value."""
+    """Return the objects in a list, or an empty list for any other value."""
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []

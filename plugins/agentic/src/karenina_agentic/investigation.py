@@ -1,6 +1,6 @@
 """Investigations by agentic judges: an agent works in a copy of the workspace and ends with a report.
 
-The module also contains the prompts of both agentic stages: the tasks, and each item's part of a request.
+The module also contains the prompts of both agentic stages: the tasks, and the part of a request specific to each item.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def investigation_request(
 ) -> str:
     """Return the text of a request: the question, the fields to establish, the hints, and what the agent may see.
 
-    `response` is None if the agent must not see the answer; `workspace` says whether the agent works in a copy.
+    `response` is None if the agent must not see the answer. `workspace` is true if the agent works in a copy of the
+    workspace.
     """
     parts = [
         f"Question: {question}",
@@ -88,8 +89,8 @@ def trait_request(
 ) -> str:
     """Return the text of a request: the trait with its scale, the question, and what the agent may see.
 
-    `response` is None if the agent must not see the answer. `file` is the name of a file that contains the response,
-    which is then not shown in the request.
+    `response` is None if the agent must not see the answer. `file` is the name of a file containing the response, which
+    is then not shown in the request.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
@@ -100,7 +101,7 @@ def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> st
 
 
 def _hint_lines(hints: Mapping[str, str]) -> list[str]:
-    """Return the hints as one text in a list, or an empty list if there are none."""
+    """Return a list containing the hints as a single string, or an empty list if there are no hints."""
     return ["Hints:\n" + "\n".join(f"- {name}: {hint}" for name, hint in hints.items())] if hints else []
 
 
@@ -122,14 +123,17 @@ def _describe_trait(trait: AgenticRubricTrait) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """An agent's whole conversation as text, and its final report."""
+    """An agent's whole conversation as a string, and its final report."""
 
     trace: str
     report: str
 
 
 class InvestigationFailed(Exception):
-    """Raised when an investigation ends without a report. `trace` is the conversation so far as text, or None."""
+    """Raised when an investigation ends without a report.
+
+    `trace` is the conversation so far as a string, or None if there was none.
+    """
 
     def __init__(self, message: str, trace: str | None) -> None:
         super().__init__(message)
@@ -138,12 +142,12 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Yield the path of a copy of the answer's workspace for one judge; the copy is removed when the block ends.
+    """Yield the path of a copy of the answer's workspace for one judge. The copy is removed at the end of the block.
 
-    Files of the answering agent that cannot be copied (such as the links out of the workspace root in a virtual
-    environment) are left out with a warning: if they were an error, an agent could escape judgement by creating some.
-    For the same reason, a workspace that the agent removed is judged as empty. Raises `WorkspaceError` if there is no
-    workspace to copy.
+    Files from the answering agent that cannot be copied (such as the links in a virtual environment that point outside
+    the workspace root) are omitted with a warning. If they were an error, an agent could escape judgement by creating
+    such files. For the same reason, a workspace that the agent removed is judged as empty. Raises `WorkspaceError` if
+    there is no workspace to copy.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -180,8 +184,8 @@ async def investigate(
 ) -> Investigation:
     """Run an agent until it reports, and return its report.
 
-    `turns_setting` is the name of the setting for the turn limit, for the error message. Raises `InvestigationFailed`
-    if the agent fails, times out, reaches the turn limit, or ends without a complete report.
+    `turns_setting` is the name of the turn-limit setting, which the error message mentions. Raises
+    `InvestigationFailed` if the agent fails, times out, reaches the turn limit, or ends without a complete report.
     """
     try:
         reply = await context.agent(model).run(messages, options)

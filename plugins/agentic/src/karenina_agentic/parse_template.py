@@ -40,12 +40,12 @@ _TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 class AgenticParseTemplate(ParsingStage):
     """The stage that fills templates in two steps: a judge investigates as an agent, then extracts from its report.
 
-    `agentic_judge_context` decides what the agent sees. With `workspace_only` it sees the files in the workspace, but
-    not the answer; with `trace_only` it has no workspace, and an answer without text gives None for every field, as in
-    plain parsing. The agent works in its own copy of the workspace, which is removed afterwards.
+    `agentic_judge_context` determines what the agent sees. With `workspace_only`, it sees the files in the workspace
+    but not the answer. With `trace_only`, it has no workspace, and an answer without text results in None for every
+    field, as in plain parsing. The agent works in its own copy of the workspace, which is removed afterwards.
 
-    An investigation that fails, reaches its turn limit or times out ends the item with PARSE_ERROR; its trace so far
-    is recorded. Deep judgment is not performed.
+    If the investigation fails, reaches its turn limit or times out, the item ends with PARSE_ERROR, and the trace so
+    far is recorded. Deep judgment is not performed.
     """
 
     name = PARSING_STAGE
@@ -67,9 +67,9 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return every judge as a model that needs an agent port and a parser port.
+        """Return each judge as a model that needs both an agent port and a parser port.
 
-        Warns if deep judgment is on too, because it is not performed.
+        Logs a warning if deep judgment is also on, because it is not performed.
         """
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")
@@ -77,7 +77,9 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Let the judge investigate, extract the values from its report, and bind them to the question's truths."""
+        """Let the judge investigate, extract the values from its report, and bind them to the question's ground
+        truth.
+        """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -104,9 +106,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """Return the answer as the agent sees it, or None if it must not see it.
+        """Return the answer as the agent sees it, or None if the agent must not see it.
 
-        If the answer cannot be shown, the item ends.
+        If the answer cannot be shown, the item ends with an error.
         """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
@@ -119,7 +121,8 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace unless it sees only the trace. Return its report.
+        """Let the judge investigate and return its report. The judge works in a copy of the workspace if it may see
+        one.
 
         Raises `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
         """
@@ -159,12 +162,12 @@ class AgenticParseTemplate(ParsingStage):
 
 
 def _settings(context: VerificationContext) -> AgenticSettings:
-    """Return the stage's settings, typed."""
+    """Return the settings of the stage with their static type."""
     return cast("AgenticSettings", context.settings)
 
 
 def _deep_judgment_is_on(config: VerificationConfig) -> bool:
-    """Return whether deep judgment of templates is on; False if karenina-deep-judgment is not installed."""
+    """Return whether deep judgment of templates is on. It is off if karenina-deep-judgment is not installed."""
     mode = config.setting("deep_judgment_mode") if config.has("deep_judgment_mode") else "disabled"
     enabled = config.setting("deep_judgment_enabled") if config.has("deep_judgment_enabled") else False
     return mode != "disabled" or bool(enabled)

@@ -1,4 +1,4 @@
-"""PrepareWorkspace, stage 1b: creates the folder in which an agent answers and which judges inspect."""
+"""PrepareWorkspace, stage 1b: creates the folder where an agent answers and which judges inspect."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
-    """The stage that gives each answer a folder: a copy of the question's folder, or an empty one if it names none.
+    """The stage that gives each answer a folder: a copy of the question's folder, or an empty folder if there is none.
 
-    Copies are created next to the question's folder, empty folders in the workspace root; both are removed after the
-    answer's last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, the question's folder itself
-    is used, and never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither root nor folder is
-    set. If workspaces are needed only by answering models that are agents, it is also None for answers from other
-    models, and for questions that name no folder.
+    Copies are created next to the question's folder, and empty folders in the workspace root. Both are removed after
+    the answer's last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, the question's folder
+    itself is used, and it is never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither the
+    root nor the folder is set. If only answering models that are agents need workspaces, it is also None for answers
+    from other models, and for questions without a folder.
 
-    If a root or folder is missing or not allowed (`..`, an absolute path, a link out of the root), the answer's items
-    end in an error before any call to a model.
+    If a root or folder is missing or not allowed (`..`, an absolute path, a link that points outside the root), the
+    answer's items end in an error before any model is called.
     """
 
     name = "PrepareWorkspace"
@@ -66,7 +66,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it; return nothing if it is unavailable."""
+        """Return the question's folder if answers get copies of it, or nothing if the folder is unavailable."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -79,13 +79,13 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the workspaces that killed runs left in the workspace root, and return no needs."""
+        """Remove the workspaces that killed runs left behind in the workspace root. Returns no needs."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if one is needed, and register its removal."""
+        """Create the workspace if one is needed, and arrange for its removal."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -108,8 +108,8 @@ class PrepareWorkspace(Stage):
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
         """Create the answer's workspace and return its path.
 
-        Without `workspace_copy`, return the question's own folder. Raises `WorkspaceError` if the root or the folder is
-        missing or not allowed.
+        Without `workspace_copy`, returns the question's own folder. Raises `WorkspaceError` if the root or the folder
+        is missing or not allowed.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -128,7 +128,7 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder at `path` and return it, and register its removal after the last judge.
+        """Create the folder at `path` and return it, arranging for its removal after the last judge.
 
         This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
         folder cannot be created.
@@ -142,7 +142,7 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted`, a later run removes it in case this process is killed.
+    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
 
     Raises `WorkspaceError` if the folder cannot be created.
     """
@@ -156,13 +156,13 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether an agent parses templates, or scores an agentic trait of the question."""
+    """Return whether an agent parses templates or scores an agentic trait of the question."""
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread, and wait for it even if cancelled, so that the files that it writes can be removed."""
+    """Run `work` in a thread, and wait for it even if cancelled, so that the files it writes can be removed."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)
@@ -172,7 +172,7 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder, and logs a warning if that fails."""
+    """Return a function that removes a folder and logs a warning if that fails."""
 
     async def clean_up() -> None:
         try:

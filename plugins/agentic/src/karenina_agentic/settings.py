@@ -1,4 +1,4 @@
-"""Settings of this distribution, and functions that tell whether a question or a model needs an agent or workspace."""
+"""Settings of this distribution, and functions that determine whether an agent or a workspace is needed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AgenticSettings(BaseModel):
     @field_validator("agentic_parsing")
     @classmethod
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
-        """Return `agentic`. Raises `ValueError` if it is true and `evaluation_mode` is `rubric_only`."""
+        """Return `agentic`. Raises `ValueError` if it is true although `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
                 "evaluation_mode is rubric_only, so templates are not parsed: set agentic_parsing to false, or "
@@ -74,7 +74,10 @@ class AgenticSettings(BaseModel):
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """Yield the question's agentic traits, each with a flag: True if it is dynamic (scored only if present)."""
+    """Yield the question's agentic traits, each with a flag that is True if the trait is dynamic.
+
+    A dynamic trait is scored only if its concept is present in the answer.
+    """
     if question.rubric is not None:
         yield from ((trait, False) for trait in question.rubric.agentic_traits)
     if question.dynamic_rubric is not None:
@@ -82,13 +85,16 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Return whether an agent parses templates: `[slots]` decides if it sets that slot, else `agentic_parsing`."""
+    """Return whether an agent parses templates.
+
+    This is determined by `[slots]` if it sets the parsing slot, otherwise by `agentic_parsing`.
+    """
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
 def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent with file tools of its own, which works in the question's folder.
+    """Return whether a model is an agent with its own file tools, which works in the question's folder.
 
     Recorded answers and unknown interfaces do not count.
     """

@@ -1,4 +1,4 @@
-"""AgenticRubricEvaluation, stage 11b: scores rubric traits that agents investigate."""
+"""AgenticRubricEvaluation, stage 11b: scores rubric traits that are investigated by agents."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from karenina_toolkit.structured import ask, object_schema
 
 @dataclass(frozen=True, slots=True)
 class TraitWorkspace:
-    """The `folder` in which an agent works, if it has one.
+    """The `folder` in which an agent works, or None if it has no folder.
 
-    If the trace is passed as a file, `file` is its name in the folder, and `kept_file` the path of a permanent copy.
+    If the trace is passed as a file, `file` is its name in the folder and `kept_file` is the path of a permanent copy.
     """
 
     folder: Path | None = None
@@ -55,10 +55,10 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Yield the workspace for a trait's agent, which is removed when the block ends.
+    """Yield the workspace for a trait's agent. The workspace is removed at the end of the block.
 
-    `response` is written to a file there if the trait asks for it; None means that the agent must not see it. Raises
-    `WorkspaceError` if the workspace is unavailable or the file cannot be written.
+    If the trait asks for it, `response` is written to a file in the workspace; None means that the agent must not see
+    the response. Raises `WorkspaceError` if the workspace is unavailable or the file cannot be written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -75,7 +75,7 @@ async def open_trait_workspace(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    """Yield a new temporary folder, which is removed when the block ends."""
+    """Yield a new temporary folder, which is removed at the end of the block."""
     folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
@@ -84,7 +84,7 @@ async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
 
 
 def _free_name(folder: Path) -> str:
-    """Return a file name for the response that does not exist in the folder, `response.txt` if possible."""
+    """Return a name for the response file that is not yet used in the folder, `response.txt` if possible."""
     name = "response.txt"
     while (folder / name).exists() or (folder / name).is_symlink():
         name = f"response_{secrets.token_hex(2)}.txt"
@@ -94,7 +94,7 @@ def _free_name(folder: Path) -> str:
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
     """Write a permanent copy of the trace and return its path.
 
-    The copy is next to the workspace or, if there is no workspace, in a new temporary folder.
+    The copy is placed next to the workspace or, if there is no workspace, in a new temporary folder.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -106,7 +106,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the text to a new file. Raises `WorkspaceError` if the file exists or cannot be written."""
+    """Write text to a new file. Raises `WorkspaceError` if the file already exists or cannot be written."""
     try:
         with file.open("x", encoding="utf-8", errors="replace") as new:
             new.write(text)
@@ -142,7 +142,7 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """Return the verdict in a reply that fits the schema. Raises `InvalidReply` for an invalid score."""
+    """Return the verdict in a reply that fits the schema. Raises `InvalidReply` if the score is invalid."""
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)
@@ -150,16 +150,16 @@ def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic
 
 
 class ModelOverrides:
-    """A cache of the models that traits name in `model_override`.
+    """A cache of the models that traits specify in `model_override`.
 
-    Equal overrides share one `ModelConfig` object, because a run opens one connection for each object.
+    Equal overrides share one `ModelConfig` object, because a run opens a connection for each object.
     """
 
     def __init__(self) -> None:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model in `trait.model_override`, whose `id` defaults to the trait's name.
+        """Return the model in `trait.model_override`. Its `id` defaults to the trait's name.
 
         Raises `ConfigError` if the model is invalid.
         """
@@ -180,7 +180,7 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` for an MCP server with a relative path, which would depend on the working directory."""
+    """Raise `ConfigError` if an MCP server has a relative path, which would depend on the working directory."""
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
         if "/" in program and "://" not in program and not program.startswith(("/", "${")):
@@ -204,20 +204,20 @@ class _TraitOutcome:
 
     @property
     def score(self) -> Score | None:
-        """The score; None if there is no verdict, or if a dynamic trait's concept is not present."""
+        """The score, or None if there is no verdict or a dynamic trait's concept is not present."""
         return None if self.verdict is None else self.verdict.score
 
 
 class AgenticRubricEvaluation(Stage):
-    """The stage in which an agent investigates each agentic trait, and the judge scores it from the agent's report.
+    """The stage in which an agent investigates each agentic trait and the judge scores it from the agent's report.
 
-    Traits are evaluated concurrently, each in its own copy of the workspace. A trait that fails has the score None and
-    an error in `trait_errors`; the other traits are not affected. The score of a literal trait is the position of its
-    class. For a dynamic trait, the judge also decides whether its concept is present; if not, the trait is recorded as
-    skipped, without a score.
+    Traits are evaluated concurrently, each in its own copy of the workspace. A trait that fails gets the score None and
+    an error in `trait_errors`; other traits are not affected. The score of a literal trait is the position of its
+    class. For a dynamic trait, the judge also decides whether the trait's concept is present; if not, the trait is
+    recorded as skipped and gets no score.
 
-    Further result fields are `agentic_trait_reasoning`, `agentic_trait_labels` (class names of literal traits), and in
-    the extensions `agentic_trait_files` (paths of the traces that `persist_trace` keeps).
+    Further result fields are `agentic_trait_reasoning`, `agentic_trait_labels` (the class names of literal traits) and,
+    in the extensions, `agentic_trait_files` (the paths of the traces kept because of `persist_trace`).
     """
 
     name = "AgenticRubricEvaluation"
@@ -248,13 +248,15 @@ class AgenticRubricEvaluation(Stage):
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False, because traits with a `model_override` need no judge, and `before_run` checks the others."""
+        """Return False, because traits with a `model_override` need no judge, and `before_run` checks the other
+        traits.
+        """
         return False
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges and the traits' own models, each of which needs an agent port and a parser port.
+        """Return the judges and the traits' own models, each of which needs both an agent port and a parser port.
 
         Raises `ValueError` if a trait needs a judge but none is configured, and `ConfigError` if an override is
         invalid.
@@ -277,14 +279,14 @@ class AgenticRubricEvaluation(Stage):
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if every trait needs the final message and the trace has none."""
+        """Skip the stage if every trait needs the final message but the trace has none."""
         broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
         only_final = not context.config.core.use_full_trace_for_rubric
         needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all agentic traits, and record the outcomes."""
+        """Score all agentic traits and record the outcomes."""
         traits = list(agentic_traits(context.question))
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
@@ -304,7 +306,7 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait. A failure becomes the trait's error."""
+        """Investigate and score one trait. If this fails, the error becomes the trait's outcome."""
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
@@ -331,7 +333,10 @@ class AgenticRubricEvaluation(Stage):
         response: str | None,
         place: TraitWorkspace,
     ) -> Investigation:
-        """Let an agent investigate the trait, and return its report. Raises `InvestigationFailed` if there is none."""
+        """Let an agent investigate the trait and return its report.
+
+        Raises `InvestigationFailed` if there is no report.
+        """
         request = trait_request(
             trait,
             context.question.question,
@@ -351,7 +356,10 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Return the judge's verdict on the trait, based on the report. Raises `StructuredError` or `PortError`."""
+        """Return the judge's verdict on the trait, based on the report.
+
+        Raises `StructuredError` or `PortError` if the judge fails.
+        """
         verdict = await ask(
             context,
             SCORING,
@@ -401,7 +409,7 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Return the traits without duplicates, which exist because every question contains the same global traits."""
+    """Return the traits without duplicates, which occur because every question contains the same global traits."""
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:

@@ -1,6 +1,6 @@
 """Workspaces: their paths below the workspace root, names that no two runs share, and copies.
 
-A copy contains no links to the original or out of the workspace root.
+A copy contains no links that point to the original or outside the workspace root.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def resolve_root(root: Path | None) -> Path:
 def resolve_folder(root: Path, path: str) -> Path:
     """Return the folder at `path` below `root`, with links resolved.
 
-    Raises `WorkspaceError` if it is not a folder, and for `..`, absolute paths, the root itself, and links out of the
-    root.
+    Raises `WorkspaceError` if the path is not a folder, contains `..`, is absolute, is the root itself, or is a link
+    that points outside the root.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -80,7 +80,7 @@ def resolve_folder(root: Path, path: str) -> Path:
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
     """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
 
-    If `base` is itself such a name, only its own base is used; a long base is shortened.
+    If `base` is itself such a name, only its own base is used. A long base is shortened.
     """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
@@ -89,20 +89,20 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Return whether a file or folder of this name was created by a run; workspace copies leave it out."""
+    """Return whether a file or folder with this name was created by a run. Workspace copies omit such files."""
     return _CREATED_NAME.search(name) is not None
 
 
 def make_slug(text: str) -> str:
-    """Return `text` as a folder name of ASCII letters, digits, dots, dashes and underscores.
+    """Convert `text` to a folder name made of ASCII letters, digits, dots, dashes and underscores.
 
-    A long text is shortened. If no such characters are left, the name is `question`.
+    A long string is shortened. If no allowed characters are left, the name is `question`.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
 def printable_path(place: Path) -> str:
-    """Return `place` for a message, escaped if it contains unprintable characters such as line breaks."""
+    """Return `place` as shown in messages, escaped if it contains unprintable characters such as line breaks."""
     return str(place) if str(place).isprintable() else ascii(str(place))
 
 
@@ -128,11 +128,11 @@ def copy_folder(
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist.
 
     Links are replaced by their targets, so that the copy has no links to the original; broken links are copied as they
-    are. Links out of `root`, circular links, unreadable files, and anything that is neither a file nor a folder are
-    reported to `left_out` and not copied; without `left_out`, they raise `WorkspaceError`. Workspaces that runs created
-    inside `source` are skipped without a report.
+    are. Links that point outside `root`, circular links, unreadable files, and anything that is neither a file nor a
+    folder are reported to `left_out` and not copied; without `left_out`, they raise `WorkspaceError`. Workspaces that
+    runs created inside `source` are skipped without a report.
 
-    Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
+    Raises `WorkspaceError` if `source` is larger than `most_bytes`, contains too many files and folders, or cannot be
     copied.
     """
     if not source.is_relative_to(root):
@@ -146,7 +146,7 @@ def copy_folder(
 
 
 def check_links(folder: Path, root: Path) -> None:
-    """Raise `WorkspaceError` for the first link below `folder` that leads out of `root`."""
+    """Raise `WorkspaceError` for the first link below `folder` that points outside `root`."""
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
@@ -156,7 +156,7 @@ def check_links(folder: Path, root: Path) -> None:
 
 
 class _Copying:
-    """One copy operation, with limits, because a few links between folders could fill any disk.
+    """One copy operation, with limits because a few links between folders could fill any disk.
 
     Folders and files are opened relative to their parent and never through a link, because an agent may still be
     changing the original.
@@ -173,7 +173,7 @@ class _Copying:
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
         """Copy the folder `source` into the folder `target`.
 
-        `opened` is its file descriptor, and `inside` are the original folders that contain its content.
+        `opened` is the file descriptor of `source`, and `inside` lists the original folders that contain its contents.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -184,7 +184,7 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy one entry of an open folder, following a link. An entry that changes meanwhile is left out."""
+        """Copy one entry of an open folder, following a link. An entry that changes while it is copied is left out."""
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -197,9 +197,9 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link in its place; a broken link is copied as it is.
+        """Copy the target of a link in place of the link. A broken link is copied as it is.
 
-        A link that leads out of the root, is circular, or exceeds the limit of links to folders is left out.
+        A link that points outside the root, is circular, or exceeds the limit on links to folders is left out.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -221,7 +221,7 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder that is not a link; leave out anything else, and files that cannot be read."""
+        """Copy a file or folder that is not a link. Anything else is left out, and so are unreadable files."""
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
         elif stat.S_ISREG(status.st_mode):
@@ -233,7 +233,7 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy a folder and its content; leave it out if it is nested too deeply or cannot be opened."""
+        """Copy a folder and its contents. The folder is left out if it is nested too deeply or cannot be opened."""
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return
@@ -249,9 +249,9 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its mode and times; what is appended meanwhile is not copied.
+        """Copy a file with its mode and times. Data appended to it during the copy is not included.
 
-        Raises `WorkspaceError` at the limit.
+        Raises `WorkspaceError` if the size limit is exceeded.
         """
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             status = os.fstat(source.fileno())
@@ -274,7 +274,7 @@ class _Copying:
             )
 
     def _count_entry(self) -> None:
-        """Count a file or folder. Raises `WorkspaceError` if there are too many."""
+        """Count a file or folder. Raises `WorkspaceError` if there are too many of them."""
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise WorkspaceError(
@@ -283,7 +283,7 @@ class _Copying:
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Return why a link cannot be followed from within the folders `inside`, or None if it can."""
+    """Return why a link inside the folders `inside` cannot be followed, or None if it can."""
     try:
         target = resolve_links(link)
     except OSError:
@@ -297,7 +297,10 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
 
 
 def _refuse(place: Path, why: str) -> None:
-    """Raise `WorkspaceError` for a file or folder that cannot be copied; the default for what is left out."""
+    """Raise `WorkspaceError` for a file or folder that cannot be copied.
+
+    This is the default handler for such entries.
+    """
     raise WorkspaceError(
         f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it with an ordinary file or folder"
     )

@@ -1,9 +1,9 @@
-"""Removal of workspace folders: those of this process, and those that killed runs left behind.
+"""Removal of workspace folders, both those of this process and those left behind by killed runs.
 
-Each process lists the folders that it creates in a file in the user's state folder, and holds a lock on that file until
-it ends. A later run removes only folders on such lists, which no agent, workspace or journal can write. Path, device
-and inode must match the list, the name must be one that Karenina gives, and the folder must be below the later run's
-workspace root.
+Each process lists the folders it creates in a file in the user's state folder, and holds a lock on that file until it
+ends. A later run removes only folders on such lists, which no agent, workspace or journal can write to. The path,
+device and inode must match the list, the name must have the format used by Karenina, and the folder must be below the
+later run's workspace root.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from karenina_toolkit.files.state_folder import (
 
 
 class FolderReplaced(OSError):
-    """Raised when another file or folder is at the path of a folder that was created."""
+    """Raised when there is now a different file or folder at the path of a folder that was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
-    """A folder that was created by this process or a killed one, identified by its device and inode.
+    """A folder created by this process or a killed one, identified by its device and inode.
 
-    Other programs cannot redirect its removal with links or files: only the folder that was created is removed, and
+    Other programs cannot use links or files to redirect its removal: only the folder that was created is removed, and
     only at the path where it was created.
     """
 
@@ -64,12 +64,12 @@ class CreatedFolder:
 
     @classmethod
     def _identify(cls, path: Path) -> Self:
-        """Return the folder that is now at `path`. Raises `OSError` if there is nothing."""
+        """Return the folder that is currently at `path`. Raises `OSError` if nothing is there."""
         status = path.lstat()
         return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
-        """Remove the folder and its contents without following links; do nothing if it does not exist.
+        """Remove the folder and its contents without following links. Does nothing if the folder does not exist.
 
         Raises `FolderReplaced` if a link or another folder is at its path, and `OSError` if the removal fails.
         """
@@ -99,7 +99,8 @@ class CreatedFolder:
 def _empty(folder: int) -> None:
     """Remove the contents of an open folder.
 
-    Nested folders are moved up before they are emptied, so that neither paths nor recursion grow with their depth.
+    Nested folders are moved up before they are emptied, so that neither the paths nor the recursion grow with the
+    depth.
     """
     while names := _unlock_and_list(folder):
         for name in names:
@@ -126,7 +127,7 @@ def _unlock_and_list(folder: int) -> list[str]:
 
 
 def _is_folder(name: str, folder: int) -> bool:
-    """Return whether `name` in an open folder is a folder; a link to one is not."""
+    """Return whether `name` in an open folder is itself a folder. A link to a folder does not count."""
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
@@ -141,14 +142,14 @@ def _folder_of_lists() -> Path:
 
 
 class CleanupList:
-    """The list of folders that this process created and must remove; it is stored in a file."""
+    """The list of folders that this process created and must remove. The list is stored in a file."""
 
     def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Add a folder to the list. If the file cannot be written, log a warning the first time.
+        """Add a folder to the list. If the file cannot be written, log a warning, but only the first time.
 
         A folder that is not listed remains if the process is killed.
         """
@@ -164,7 +165,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Remove a folder that was removed from the list, and delete the file if the list is empty."""
+        """Remove a deleted folder from the list. If the list is then empty, delete the file."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -177,7 +178,7 @@ class CleanupList:
                 self._close()
 
     def _reset(self) -> None:
-        """Make the list empty and without a file."""
+        """Reset the list to an empty list without a file."""
         self._lock = threading.Lock()
         self._paths: set[Path] = set()
         self._handle: int | None = None
@@ -185,13 +186,13 @@ class CleanupList:
         self._warned = False
 
     def _reset_in_child(self) -> None:
-        """Make the list of a forked process empty, and leave its parent's file and lock alone."""
+        """Empty the list of a forked process without touching its parent's file and lock."""
         if self._handle is not None:
             os.close(self._handle)  # the lock stays with the parent
         self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        """Append a line to the file, which is created first. If that fails, log a warning the first time only."""
+        """Append a line to the file, creating the file first if needed. If that fails, log a warning, but only once."""
         try:
             if self._handle is None:
                 self._open()
@@ -203,7 +204,10 @@ class CleanupList:
                 logger.warning("if this run is killed, its workspaces remain: they could not be recorded (%s)", error)
 
     def _open(self) -> None:
-        """Create the file and lock it before other processes can read it. Raises `OSError` or `UserStateError`."""
+        """Create the file and lock it before other processes can read it.
+
+        Raises `OSError` or `UserStateError` on failure.
+        """
         folder = _folder_of_lists()
         make_own_folder(folder)
         name = f"{os.getpid()}-{secrets.token_hex(8)}"
@@ -234,7 +238,7 @@ CLEANUP_LIST: Final = CleanupList()
 def remove_orphans(root: Path) -> None:
     """Remove the folders below `root` that killed processes listed and left behind. `root` must be a resolved path.
 
-    Log a warning for each folder that cannot be removed.
+    Logs a warning for each folder that cannot be removed.
     """
     try:
         check_own_folder(_folder_of_lists())
@@ -254,9 +258,9 @@ def remove_orphans(root: Path) -> None:
 
 
 def _clean_up_list(file: Path, root: Path) -> None:
-    """Remove the folders below `root` on a killed process's list, and the list if none remain.
+    """Remove the folders below `root` that are on a killed process's list, and delete the list if no entries remain.
 
-    Do nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
+    Does nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
     """
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
@@ -278,7 +282,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the entries for folders that were not removed; invalid or incomplete lines are ignored."""
+    """Return the entries for folders that were not removed. Invalid or incomplete lines are ignored."""
     entries: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -293,9 +297,9 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
-    """Remove a folder of a killed run if it is below `root`. Return whether its entry can be deleted.
+    """Remove a killed run's folder if it is below `root`. Returns whether its entry can be deleted.
 
-    The entry remains if the folder is elsewhere, is on another machine, or cannot be removed.
+    The entry is kept if the folder is elsewhere, is on another machine, or cannot be removed.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):

@@ -1,4 +1,4 @@
-"""The stages for slots 5 and 6, which detect answers that abstain or say too little to fill the template."""
+"""The stages for slots 5 and 6, which detect answers that abstain or say too little to fill in the template."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from karenina_toolkit.stage_support import skip_if_failed
 
 
 class ChecksSettings(BaseModel):
-    """Settings of the checks before an answer is parsed."""
+    """Settings of the checks performed before an answer is parsed."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     abstention_enabled: bool = Field(
@@ -48,11 +48,11 @@ _FINDINGS: Final = (
 
 
 class AbstentionCheck(JudgeCheck):
-    """The check for answers that abstain: they get the outcome ABSTAINED and are not parsed.
+    """The check for answers that abstain. They get the outcome ABSTAINED and are not parsed.
 
-    Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything: it is
-    not sent to the judge, and the check is negative. An answer that the provider stopped counts as an abstention,
-    without a call to the judge.
+    Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything, so it is
+    not sent to the judge, and the check is negative. An answer that was stopped by the provider counts as an
+    abstention, without a call to the judge.
     """
 
     name = "AbstentionCheck"
@@ -73,28 +73,31 @@ class AbstentionCheck(JudgeCheck):
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the check for answers that the turn limit cut off."""
+        """Skip the check for answers that were cut off by the turn limit."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Return the judge's verdict; skip the call if the provider stopped the answer or the answer has no text."""
+        """Return the judge's verdict.
+
+        The judge is not called if the provider stopped the answer or there is no text.
+        """
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question and the response; without the question, the judge could not recognize an evasion."""
+        """Return the question and the response. Without the question, the judge could not recognize an evasion."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """Return the judge's reasoning, or a fixed text if the provider stopped the answer."""
+        """Return the judge's reasoning, or a fixed message if the provider stopped the answer."""
         if detection is STOPPED:
             return str(STOPPED.reasoning)
         return f"the model abstained: {detection.reasoning or 'the judge gave no reason'}"
 
 
 class SufficiencyCheck(JudgeCheck):
-    """The check for answers that cannot fill their template: they get the outcome INSUFFICIENT and are not parsed.
+    """The check for answers that cannot fill in their template. They get the outcome INSUFFICIENT and are not parsed.
 
     `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
     call to the judge. The check skips templates that have no fields for a judge (those that read only the trace).
@@ -114,7 +117,7 @@ class SufficiencyCheck(JudgeCheck):
     without_text = Detection(False, reasoning="no call to the judge: the response has no text to fill a template from")
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `sufficiency_enabled` is true. The evaluation mode `rubric_only` never has this slot."""
+        """Include the stage if `sufficiency_enabled` is true. This slot does not exist in the `rubric_only` mode."""
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -131,7 +134,7 @@ class SufficiencyCheck(JudgeCheck):
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question, the schema that the template's judge gets, and the response."""
+        """Return the question, the schema sent to the template's judge, and the response."""
         schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
         return sufficiency_request(context.question.question, schema, response)
 

@@ -1,6 +1,7 @@
-"""`JudgeCheck`, the base class of checks that a judge decides with yes or no, and the prompts of the two checks.
+"""`JudgeCheck`, the base class for checks decided by a judge's yes or no, and the prompts of the two checks.
 
-Third parties can extend the class. A prompt consists of the judge's task, the reply's schema, and the item's part.
+Third parties can extend the class. A prompt consists of the judge's task, the reply's schema, and the part about the
+item.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ SUFFICIENT: Final = "sufficient"
 def verdict_schema(verdict: str, meaning: str) -> dict[str, Any]:
     """Return the JSON Schema of a judge's reply: first the reasoning, then a boolean under the key `verdict`.
 
-    `meaning` describes the boolean to the judge.
+    `meaning` explains the boolean to the judge.
     """
     reasoning = "One sentence: what the response says to the question, and what follows from it"
     return object_schema(
@@ -74,7 +75,7 @@ def abstention_request(question: str, response: str) -> str:
 def sufficiency_request(question: str, schema: Mapping[str, Any], response: str) -> str:
     """Return the item's part of the `sufficiency_detection` prompt: question, template schema and fenced response.
 
-    `schema` is the schema that the template's judge gets. It contains no truths.
+    `schema` is the schema sent to the template's judge. It does not contain the ground truth.
     """
     shown = json.dumps(schema, ensure_ascii=False)
     return (
@@ -84,7 +85,7 @@ def sufficiency_request(question: str, schema: Mapping[str, Any], response: str)
 
 
 class JudgeCheck(CheckStage):
-    """A check of the raw response by one call to the judge, which returns reasoning and a verdict.
+    """A check of the raw response in a single call to the judge, which returns reasoning and a verdict.
 
     A subclass declares what every stage declares (with RAW_LLM_RESPONSE in `requires`), and:
 
@@ -104,13 +105,13 @@ class JudgeCheck(CheckStage):
     without_text: ClassVar[Detection]
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the item's part of the prompt."""
+        """Return the part of the prompt about the item."""
         raise NotImplementedError(f"{type(self).__name__} has no prompt: define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Return the judge's verdict, or `without_text` if the response has no text.
 
-        Raises `PortError` or `StructuredError` if the judge gives no verdict; the check is then recorded as not
+        Raises `PortError` or `StructuredError` if the judge gives no verdict. The check is then recorded as not
         performed.
         """
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)

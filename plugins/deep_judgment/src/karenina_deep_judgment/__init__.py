@@ -1,4 +1,4 @@
-"""Deep judgment: values and scores based on excerpts and reasoning. Entry points refer to `plugin`."""
+"""Deep judgment: values and scores that are based on excerpts and reasoning. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of this distribution, its evaluator of LLM traits, and a search tool."""
+    """The stages of this distribution, its evaluator for LLM traits, and a search tool."""
 
     karenina_parse_template = offer("karenina_deep_judgment.parse_template:DeepJudgmentParseTemplate")
     karenina_deep_judgment_auto_fail = offer("karenina_deep_judgment.auto_fail:DeepJudgmentAutoFail")
@@ -31,7 +31,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
-        """Offer the search tool `tavily`."""
+        """Offer the `tavily` search tool."""
         from karenina_deep_judgment.search_tools import TavilySearch
 
         return [TavilySearch()]

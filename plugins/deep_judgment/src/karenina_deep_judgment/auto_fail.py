@@ -1,4 +1,4 @@
-"""Stages 10 and 12, which fail values and scores without a supporting excerpt."""
+"""Stages 10 and 12, which fail values and scores that lack a supporting excerpt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger("karenina")
 class DeepJudgmentAutoFail(AutoFailStage):
     """The stage for slot 10, which fails an answer if an attribute lacks excerpts, unless the model abstained.
 
-    The stage runs after the embedding check, which could otherwise reverse it.
+    The stage runs after the embedding check, which could otherwise reverse the failure.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -46,7 +46,8 @@ class DeepJudgmentAutoFail(AutoFailStage):
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the stage is skipped, or None if an attribute lacks excerpts.
 
-        The reasons are: no excerpts requested, no attribute without excerpts, undecided fields, or an abstention.
+        The stage is skipped if no excerpts were requested, no attribute lacks excerpts, the fields are undecided, or
+        the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -59,7 +60,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message that names the attributes without excerpts and the number of retries."""
+        """Return a message that names the attributes without excerpts and states the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
@@ -71,7 +72,10 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
-    """Return whether the fields were compared without a decision; False if nothing was compared."""
+    """Return whether the fields were compared without reaching a decision.
+
+    Returns False if nothing was compared.
+    """
     try:
         return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
     except MissingArtifact:  # nothing was compared
@@ -97,7 +101,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if deep judgment of rubrics is on.
 
-        Raises `ConfigError` for an unknown search tool, and for trait settings that are invalid or not supported.
+        Raises `ConfigError` if the search tool is unknown, or if trait settings are invalid or not supported.
         """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
@@ -109,9 +113,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool as a need if traits use it and it is unavailable.
+        """Return the search tool as a need if traits use it but it is unavailable.
 
-        Warns about traits and questions in `deep_judgment_rubric_config` that this run does not contain.
+        Logs a warning for traits and questions in `deep_judgment_rubric_config` that are not part of this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -121,7 +125,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the stage is skipped, or None if a trait lacks excerpts.
 
-        The reasons are: no deep judgment, no scored trait without excerpts, or an abstention.
+        The stage is skipped if there was no deep judgment, no scored trait lacks excerpts, or the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
@@ -130,7 +134,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message that names the traits without excerpts and their numbers of retries."""
+        """Return a message that names the traits without excerpts and states the number of retries for each."""
         metadata = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {metadata.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -140,7 +144,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return why no score lacks excerpts: either all scores have some, or not every trait was scored."""
+    """Return why no score lacks excerpts: either all scores have excerpts, or not every trait was scored."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]
@@ -152,7 +156,7 @@ def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
 
 
 def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Warn about traits and questions in `deep_judgment_rubric_config` that are not in this run."""
+    """Log a warning for traits and questions in `deep_judgment_rubric_config` that are not part of this run."""
     wishes = settings_of(config).deep_judgment_rubric_config
     if wishes is None:
         return

@@ -21,12 +21,12 @@ _SHOWN: Final = 300
 
 @dataclass(slots=True)
 class ExtractedExcerpts:
-    """The excerpts of each item.
+    """The excerpts found for each item.
 
     `found` contains every item. Each excerpt has the keys `text`, `quoted`, `confidence`, `similarity_score`, `start`,
-    `end` and `match`: `text` is a passage of the text that the judge saw, from `start` to `end`; `quoted` is what the
-    judge wrote. `rejected` contains the quotations that were not found, as `text` and `problem`. `calls` is the number
-    of model calls, and `retries` the number of requests that were repeated because quotations were rejected.
+    `end` and `match`: `text` is the passage from `start` to `end` in the text shown to the judge, and `quoted` is what
+    the judge wrote. `rejected` contains the quotations that were not found, as `text` and `problem`. `calls` is the
+    number of model calls, and `retries` is the number of requests that were repeated because quotations were rejected.
     """
 
     found: dict[str, list[dict[str, Any]]]
@@ -43,7 +43,7 @@ class ExtractedExcerpts:
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Return excerpts from `text` for each of `items`, which maps names to descriptions.
+    """Return excerpts from `text` for each item in `items`, which maps names to descriptions.
 
     An item is retried only if the judge quoted something for it and none of the quotations is in the text; an empty
     list is a valid reply. Raises `StructuredError` or `PortError` if the judge fails.
@@ -76,9 +76,9 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add each quotation for one item to `quoted`, as found or rejected. Return the problems with rejected quotations.
+    """Add each quotation for one item to `quoted`, either as found or as rejected.
 
-    Repeated quotations, and those beyond the limit, are dropped.
+    Returns the problems with the rejected quotations. Repeated quotations, and those beyond the limit, are dropped.
     """
     accepted, problems = quoted.found[name], []
     for quotation in quotations:
@@ -106,7 +106,10 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Return why a quotation was rejected, for the judge, with the most similar passage (shortened) if there is one."""
+    """Return a message for the judge that explains why a quotation was rejected.
+
+    The message includes the most similar passage, shortened, if there is one.
+    """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
         return "it holds no words"
@@ -119,9 +122,9 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema of the excerpts for each item.
+    """Return the JSON Schema for the excerpts of each item.
 
-    It allows far more than `most`, so that few replies are invalid.
+    The schema allows far more excerpts than `most`, so that few replies are invalid.
     """
     excerpt = object_schema(
         {

@@ -1,7 +1,7 @@
-"""Search for a judge's excerpt in the text that it quotes: verbatim, or with small changes.
+"""Search for a judge's excerpt in the quoted text, either verbatim or with small changes.
 
-Text and excerpt are folded first (`karenina_toolkit.folding`), because judges often replace hyphens, quotation marks
-and spaces with similar characters. The returned positions refer to the original text.
+The text and the excerpt are folded first (`karenina_toolkit.folding`), because judges often replace hyphens, quotation
+marks and spaces with similar characters. The returned positions refer to the original text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FACT: Final = lazy_pattern(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the numbers, with signs, and the negations in a text, in order; "doesn't" counts as "not"."""
+    """Return the signed numbers and the negations in a string, in order. "doesn't" counts as "not"."""
     return ["not" if match["short"] else match[0].replace("\u2212", "-") for match in _FACT.finditer(text.casefold())]
 
 
@@ -75,8 +75,8 @@ _SAME_WORDS: Final = 0.75
 class Match:
     """The position of an excerpt: `text[start:end]`.
 
-    `kind` is "exact"; "spacing" if only white space, case or characters that look the same differ; or "changed" for
-    other differences. `similarity` is from 0 to 1, and 1.0 for "exact" and "spacing".
+    `kind` is "exact", "spacing" if the only differences are in whitespace, case or characters that look the same, or
+    "changed" if there are other differences. `similarity` is between 0 and 1, and is 1.0 for "exact" and "spacing".
     """
 
     start: int
@@ -89,9 +89,9 @@ class Match:
 class Miss:
     """The reason why an excerpt was not found.
 
-    `kind` is "empty" for an excerpt without words; "altered" if its numbers or negations differ from the text;
-    "reordered" if its words have another order; or "invented". `closest` is the most similar passage, or None if no
-    passage has a word in common with the excerpt.
+    `kind` is "empty" if the excerpt has no words, "altered" if its numbers or negations differ from the text,
+    "reordered" if its words are in a different order, or "invented". `closest` is the most similar passage, or None if
+    no passage has a word in common with the excerpt.
     """
 
     kind: MissKind
@@ -100,15 +100,15 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Return the position of `excerpt` in `text`, or None if it is not found; see `SearchableText.find`."""
+    """Return the position of `excerpt` in `text`, or None if it is not found. See `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchableText:
-    """A text in which several excerpts can be searched for; it is prepared only once.
+    """A text that is prepared once and can then be searched for several excerpts.
 
-    With `exact_facts`, a passage whose numbers or negations differ from those of an excerpt does not match, because two
-    sentences that differ by one digit have almost the same characters.
+    With `exact_facts`, a passage does not match if its numbers or negations differ from those in the excerpt, because
+    two sentences that differ by a single digit consist of almost the same characters.
     """
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
@@ -118,13 +118,13 @@ class SearchableText:
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Return the position of the excerpt in the original text, or None.
+        """Return the position of the excerpt in the original text, or None if it is not found.
 
-        White space and quotation marks around the excerpt are ignored. Only whole words match: "8" does not match
-        "1985". A changed excerpt matches if its similarity is at least `threshold` and its words have the same order as
-        in the text, because "A inhibits B" is not a quotation from "B inhibits A". The similarity is twice the number
-        of common characters in order, divided by the number of all characters in both, ignoring case and the width of
-        white space.
+        Whitespace and quotation marks around the excerpt are ignored. Only whole words match: "8" does not match
+        "1985". A changed excerpt matches if its similarity is at least `threshold` and its words are in the same order
+        as in the text, because "A inhibits B" is not a quotation from "B inhibits A". The similarity is twice the
+        number of characters that the two have in common in the same order, divided by the total number of characters in
+        both, ignoring case and the width of whitespace.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -134,7 +134,7 @@ class SearchableText:
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
     def _find(self, excerpt: str, threshold: float) -> Match | None:
-        """Return the position of a folded excerpt in the folded text, or None. Exact matches precede similar ones."""
+        """Return the position of a folded excerpt in the folded text, or None. Exact matches take precedence."""
         bare = _without_quotes(excerpt)
         match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
         if match is not None or not bare:
@@ -147,7 +147,7 @@ class SearchableText:
         return self._find_normalized(excerpt, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """Return why `find` did not find an excerpt with this threshold."""
+        """Return the reason why `find` did not find an excerpt with this threshold."""
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
         if not words:
@@ -167,20 +167,20 @@ class SearchableText:
     # ---- exact
 
     def _find_exact(self, excerpt: str) -> Match | None:
-        """Return the first exact match in the folded text that cuts no word, or None."""
+        """Return the first exact match in the folded text that does not cut a word, or None."""
         at = _find_words(excerpt, self._folded)
         return Match(at, at + len(excerpt), 1.0, "exact") if at >= 0 else None
 
     @cached_property
     def _normalized(self) -> str:
-        """The folded text with single spaces, computed when it is first needed."""
+        """The folded text with single spaces, computed on first use."""
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
-        """Search the text with normalized white space, and return the position in the folded text, or None.
+        """Search the text with normalized whitespace, and return the position in the folded text, or None.
 
-        Case folding of a long text is the slowest step here, so it is done only for excerpts that the alignment of
-        characters, which tolerates some difference in case, cannot find.
+        Case-folding a long text is the slowest step here. It is therefore done only for excerpts that the character
+        alignment, which tolerates some difference in case, cannot find.
         """
         for cased in (excerpt, excerpt.upper(), excerpt.lower()):
             at = _find_words(cased, self._normalized)
@@ -198,13 +198,13 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, excerpt: str) -> Match | None:
-        """Return the position of the excerpt, ignoring case and the width of white space, or None."""
+        """Return the position of the excerpt, ignoring case and the width of whitespace, or None if it is not found."""
         folded, text = _ignore_case(excerpt), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
     def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
-        """Return the position in the folded text of a span of the normalized text `evened`, by counting words."""
+        """Convert a span in the normalized text `evened` to a span in the folded text, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self._folded), first, last + 1)
@@ -217,7 +217,9 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, or None if it is not similar enough or its words are in another order."""
+        """Return the match at or near a span, or None if it is not similar enough or its words are in a
+        different order.
+        """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
         if near is not None:
@@ -228,7 +230,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
     def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
-        """Return the match at a span, extended or cut to whole words if it is then more similar to the excerpt."""
+        """Return the match at a span, extended or cut to whole words if that makes it more similar to the excerpt."""
         folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -242,9 +244,10 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
-        """Return `match` if it has the excerpt's numbers and negations, else the most similar passage nearby with them.
+        """Return `match` if it has the same numbers and negations as the excerpt.
 
-        An alignment is as long as the excerpt, so a word at either end can be missing or superfluous.
+        Otherwise return the most similar passage nearby that has them. An alignment is as long as the excerpt, so a
+        word at either end can be missing or superfluous.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -261,13 +264,13 @@ class SearchableText:
         return best
 
     def _word_bounds_near(self, at: int) -> list[int]:
-        """Return the starts and ends of the words near a position, and the position itself."""
+        """Return the starts and ends of the words near a position, including the position itself."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Return whether the excerpt's words have the same order in the passage and the text next to it."""
+        """Return whether the excerpt's words are in the same order in the passage and the text around it."""
         from rapidfuzz.distance import LCSseq
 
         quoted = _split_words(excerpt)
@@ -281,7 +284,9 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the span of `len(words)` words that shares the most words with the excerpt, or None if none does."""
+        """Return the span of `len(words)` words that shares the most words with the excerpt, or None if no span
+        does.
+        """
         tokens = list(_WORD.finditer(self._folded))
         counts, held = Counter(words), Counter[str]()
         shared, best, place = 0, 0, None
@@ -299,12 +304,12 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """Return the number of misplaced words from which an excerpt of `count` words counts as reordered."""
+    """Return how many words must be misplaced before an excerpt of `count` words counts as reordered."""
     return 1 if count < 40 else 2
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the span of the text that is most similar to the excerpt, or None if it is below the threshold."""
+    """Return the span of the text that is most similar to the excerpt, or None if no span reaches the threshold."""
     from rapidfuzz import fuzz
 
     alignment = fuzz.partial_ratio_alignment(excerpt, text, score_cutoff=threshold * 100)
@@ -315,14 +320,16 @@ def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
 
 
 def _similarity(one: str, other: str) -> float:
-    """Return the similarity of two texts from 0 to 1, by the characters that they have in common in the same order."""
+    """Return the similarity of two strings from 0 to 1, based on the characters they have in common in the same
+    order.
+    """
     from rapidfuzz import fuzz
 
     return fuzz.ratio(one, other) / 100
 
 
 def _find_words(excerpt: str, text: str) -> int:
-    """Return the first position of `excerpt` in `text` at which it does not cut a word or a number, or -1."""
+    """Return the first position where `excerpt` occurs in `text` without cutting a word or number, or -1."""
     if not excerpt:
         return -1
     at = text.find(excerpt)
@@ -337,8 +344,8 @@ def _find_words(excerpt: str, text: str) -> int:
 def _splits_word(text: str, at: int) -> bool:
     """Return whether `at` is inside a word or number.
 
-    Always return False in a script without case (such as Chinese), because many of these scripts write no spaces
-    between words.
+    Always returns False in a script without case, such as Chinese, because many of these scripts have no spaces between
+    words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
@@ -349,7 +356,7 @@ def _spaced_script(character: str) -> bool:
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the word at position `at`."""
+    """Return the start and end of the word at position `at`."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -366,14 +373,14 @@ def _last_word(text: str, start: int, end: int) -> int:
 
 
 def _without_quotes(excerpt: str) -> str:
-    """Return the excerpt without the quotation marks around it, if it starts and ends with the same one."""
+    """Return the excerpt without the quotation marks around it, if it starts and ends with the same mark."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
 
 
 def _normalize_spaces(text: str) -> str:
-    """Return the text with a single space in place of all white space between words.
+    """Replace all whitespace between words with a single space.
 
     The text is not split into words, because thousands of small strings would cost more than the search.
     """
@@ -386,10 +393,10 @@ def _normalize_spaces(text: str) -> str:
 
 
 def _ignore_case(text: str) -> str:
-    """Return the text with folded case and single spaces."""
+    """Return the text case-folded, with single spaces."""
     return _normalize_spaces(text.casefold())
 
 
 def _split_words(text: str) -> list[str]:
-    """Return the words of a text, with folded case."""
+    """Return the case-folded words of a text."""
     return [match[0].casefold() for match in _WORD.finditer(text)]

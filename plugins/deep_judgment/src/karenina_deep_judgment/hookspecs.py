@@ -1,4 +1,4 @@
-"""Hook for search tools."""
+"""The hook for search tools."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_search_tools() -> Sequence[SearchTool]:
-    """Offer search tools, which check an answer's claims; a configuration selects a tool by name."""
+    """Offer search tools, which check the claims in an answer. A configuration selects a tool by name."""

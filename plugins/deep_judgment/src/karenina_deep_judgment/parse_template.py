@@ -1,4 +1,4 @@
-"""DeepJudgmentParseTemplate, slot 7: extracts excerpts, then reasoning, and then the filled template."""
+"""DeepJudgmentParseTemplate, slot 7: extracts excerpts, then reasoning, then the filled template."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Progress:
-    """An item's results so far, which are recorded even if a later step fails."""
+    """The results for an item so far, which are recorded even if a later step fails."""
 
     excerpts: dict[str, list[dict[str, Any]]] | None = None
     missing: list[str] | None = None
@@ -50,12 +50,12 @@ class _Progress:
 class DeepJudgmentParseTemplate(ParsingStage):
     """The stage that fills templates in several calls to the judge.
 
-    The calls return excerpts from the response for each attribute, optionally their hallucination risk, then the
-    reasoning about each attribute, and last the filled template. Every excerpt is checked against the text that the
-    judge saw. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value. A value
-    that means "not mentioned" can have no excerpt, so for templates with such values leave deep judgment off, or use
-    the mode `reasoning_only`, which needs no excerpts. Fields for reasons (`reasoning`, `..._explanation`) need none.
-    Deep judgment is not performed if the template needs no judge.
+    The calls return excerpts from the response for each attribute, optionally the hallucination risk of the excerpts,
+    then the reasoning about each attribute, and finally the filled template. Every excerpt is checked against the text
+    shown to the judge. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value.
+    There can be no excerpt for a value that means "not mentioned", so for templates with such values, leave deep
+    judgment off or use the `reasoning_only` mode, which needs no excerpts. Fields for reasons (`reasoning`,
+    `..._explanation`) need no excerpts. Deep judgment is not performed if the template needs no judge.
     """
 
     name = "DeepJudgmentParseTemplate"
@@ -77,7 +77,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is on. Raises `ConfigError` for an unknown search tool."""
+        """Include the stage if deep judgment of templates is on. Raises `ConfigError` if the search tool is unknown."""
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
         if _uses_search(config):
@@ -89,13 +89,13 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return False
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Warn about search settings that have no effect."""
+        """Log a warning for search settings that have no effect."""
         warn_about_unused_search_settings(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool as a need if excerpts are searched for and it is unavailable."""
+        """Return the search tool as a need if excerpts are to be searched for but the tool is unavailable."""
         return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
@@ -103,7 +103,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps, and return the filled template. If a step fails, the results of earlier steps are recorded."""
+        """Run all steps and return the filled template. If a step fails, the results of earlier steps are recorded."""
         progress = _Progress()
         try:
             answer = await self._run_steps(context, bound, text, progress)
@@ -146,7 +146,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        """Add the excerpts for each attribute, and with `deep_judgment_search_enabled` their risks, to `progress`."""
+        """Add the excerpts for each attribute to `progress`, with their risks if `deep_judgment_search_enabled`
+        is set.
+        """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
             settings.deep_judgment_fuzzy_match_threshold,
@@ -167,7 +169,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
-        """Set the artifacts and result fields from `progress`."""
+        """Set the artifacts and result fields based on `progress`."""
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(
@@ -185,15 +187,15 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
 
 def _uses_search(config: VerificationConfig) -> bool:
-    """Return whether excerpts of the template's attributes are searched for."""
+    """Return whether the excerpts for template attributes are searched for."""
     settings = settings_of(config)
     return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that the judge reasons about, with descriptions and hints.
+    """Return the fields that the judge reasons about, with their descriptions and hints.
 
-    Fields for reasons are left out, unless the template has no others.
+    Fields for reasons are omitted, unless the template has no other fields.
     """
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
@@ -204,5 +206,5 @@ def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) ->
 
 
 def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON Schema of one text, of 2000 characters at most, for each item."""
+    """Return the JSON Schema for one string of at most 2000 characters for each item."""
     return object_schema({name: {"type": "string", "maxLength": 2000} for name in items})

@@ -1,4 +1,4 @@
-"""Prompts of this distribution: the judge's tasks, and the requests for one item."""
+"""Prompts of this distribution: the judge's tasks, and the requests for an item."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ TRAIT_PROMPTS: Final = (EXCERPTS, RISK, TRAIT_REASONING, TRAIT_SCORE)
 def excerpts_request(
     question: str, response: str, items: Mapping[str, str], most: int, rejected: Sequence[str] = ()
 ) -> str:
-    """Return the request for excerpts about `items` (name to description), `most` for each.
+    """Return the request for excerpts about `items`, which maps names to descriptions, at most `most` per item.
 
-    `rejected` contains the lines about quotations that were rejected in the previous attempt.
+    `rejected` contains lines about the quotations rejected in the previous attempt.
     """
     parts = [
         f"Question: {question}",
@@ -78,7 +78,7 @@ def excerpts_request(
 
 
 def risk_request(question: str, found: Mapping[str, tuple[str, str]]) -> str:
-    """Return the request to assess each excerpt; `found` maps excerpt numbers to excerpt and search results."""
+    """Return the request to assess each excerpt. `found` maps excerpt numbers to the excerpt and its search results."""
     parts = [f"Question that the response answers: {question}"]
     for number, (excerpt, results) in found.items():
         parts.append(f"{number}:\n{fence(excerpt, 'excerpt')}\n{fence(results, 'findings')}")
@@ -98,7 +98,7 @@ def reasoning_request(
 
 
 def conclusion(reasoning: Mapping[str, str]) -> str:
-    """Return the part of the last step's request that contains the reasoning of the previous step."""
+    """Return the part of the last step's request that contains the reasoning from the previous step."""
     return f"Reasoning so far:\n{fence(json.dumps(reasoning, ensure_ascii=False, indent=1), 'reasoning')}"
 
 
@@ -117,7 +117,7 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return the part of a request with the excerpts, fenced, in a list; an empty list if `excerpts` is None."""
+    """Return a list containing the part of a request with the fenced excerpts, or an empty list if there are none."""
     if excerpts is None:
         return []
     shown = {
@@ -131,5 +131,5 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
 
 
 def _list_items(items: Mapping[str, str]) -> str:
-    """Return one line for each item: its name, and its description if it has one."""
+    """Return one line per item, with its name and, if it has one, its description."""
     return "\n".join(f"- {name}: {about}" if about else f"- {name}" for name, about in items.items())

@@ -1,6 +1,6 @@
-"""Search tools, and the hallucination risk of excerpts, which a judge assesses from the search results.
+"""Search tools, and the hallucination risk of excerpts, which a judge assesses based on search results.
 
-Plugins offer search tools; this module selects, checks and calls them, and contains the tool `tavily`.
+Plugins offer search tools. This module selects, checks and calls them, and contains the `tavily` tool.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the search tool called `name`. Its results are recorded and replayed like model replies.
+    """Return the search tool named `name`. Its results are recorded and replayed like model replies.
 
     Raises `LookupError` if no plugin offers the tool.
     """
@@ -50,7 +50,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` if no plugin offers the search tool that the setting named `setting` selects."""
+    """Raise `ConfigError` if no plugin offers the search tool selected by the setting named `setting`."""
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -64,9 +64,9 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool that the setting named `setting` selects is unavailable, else an empty list.
+    """Return a need if the search tool selected by the setting named `setting` is unavailable.
 
-    Makes no request.
+    Returns an empty list otherwise. Makes no request.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -75,7 +75,7 @@ def find_service_needs(config: VerificationConfig, setting: str) -> list[Service
 
 
 def warn_about_unused_search_settings(config: VerificationConfig) -> None:
-    """Warn about each search setting that has no effect in this configuration."""
+    """Log a warning for each search setting that has no effect in this configuration."""
     if not config.has("deep_judgment_search_enabled"):
         return
     settings = settings_of(config)
@@ -100,23 +100,23 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
 
 
 def _warn(name: str, why: str) -> None:
-    """Log a warning that the setting `name` has no effect, and why."""
+    """Log a warning saying that the setting `name` has no effect, and why."""
     logger.warning("%s has no effect: %s", name, why)
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
-    """Return the tool name in a setting, or None if the value is a function."""
+    """Return the tool name in a setting, or None if the setting is a function."""
     chosen: str | SearchFunction = getattr(settings_of(config), setting)
     return chosen if isinstance(chosen, str) else None
 
 
 def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
-    """Return the search tools of the run's plugins by name."""
+    """Return the search tools from the run's plugins, by name."""
     return {tool.name: tool for tool in search_tools(plugins_of(config))}
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Return the tool with its results recorded and replayed like model replies."""
+    """Return a version of the tool whose results are recorded and replayed like model replies."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -139,7 +139,10 @@ class TavilySearch:
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return why the tool cannot be used (its client is not installed, or the key is not set), or None."""
+        """Return why the tool cannot be used, or None if it can.
+
+        It cannot be used if its client is not installed or the key is not set.
+        """
         if find_spec("tavily") is None:
             return f"its client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
@@ -147,7 +150,7 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return titles, texts and URLs of the first results. Queries are cut to 400 characters."""
+        """Return the titles, texts and URLs of the first results. Queries are cut to 400 characters."""
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
         reply: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
@@ -166,10 +169,10 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
+    """Search for each excerpt, and add the results and the risk to the excerpt. Returns the number of model calls.
 
-    An excerpt whose search fails gets the reason as `search_error`, and no risk. The risk is "medium" if the
-    judge's reply contains none.
+    If the search for an excerpt fails, the excerpt gets the reason as `search_error` and no risk. The risk is "medium"
+    if the judge's reply contains none.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]
     results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
@@ -193,7 +196,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the highest risk among several excerpts, or None if none was assessed."""
+    """Return the highest risk among several excerpts, or None if no risk was assessed."""
     risks = [excerpt["hallucination_risk"] for excerpt in excerpts if "hallucination_risk" in excerpt]
     return max(risks, key=RISKS.index, default=None)
 
@@ -201,7 +204,7 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return, for each query, the search results and None, or an empty text and the error."""
+    """Return the search results and None for each query, or an empty string and the error if the search failed."""
 
     def search(query: str) -> Awaitable[str]:
         if isinstance(chosen, str):
@@ -220,7 +223,7 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
-    """Return the JSON Schema of a justification and a risk for each numbered excerpt."""
+    """Return the JSON Schema for a justification and a risk for each numbered excerpt."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

@@ -1,4 +1,4 @@
-"""Settings of deep judgment, and those of one rubric trait, resolved from its own fields and the configuration."""
+"""Settings of deep judgment, and the settings of a trait, resolved from its own fields and the configuration."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class SearchFunction(BaseModel, defer_build=True):
 
 
 def _search(default: object, description: str) -> Any:
-    """Return the field of a setting for searches, which files cannot have."""
+    """Return the field for a search setting, which files cannot contain."""
     return Field(default=default, description=description, json_schema_extra=_NOT_FROM_FILES)
 
 
 def _wrap_function(chosen: object) -> object:
-    """Return a function, or any other callable, as a `SearchFunction`; return any other value unchanged."""
+    """Wrap a function, or any other callable, in a `SearchFunction`. Any other value is returned unchanged."""
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
@@ -59,7 +59,7 @@ SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), 
 
 
 class TraitSettings(StrictSettings, defer_build=True):
-    """Settings of one trait in `deep_judgment_rubric_config`. For None, the setting for all traits applies."""
+    """Settings of one trait in `deep_judgment_rubric_config`. Where a value is None, the general setting applies."""
 
     enabled: bool = Field(default=True, description="Score the trait from excerpts and reasoning.")
     excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
@@ -74,7 +74,7 @@ class TraitSettings(StrictSettings, defer_build=True):
 class TraitFields(BaseModel, defer_build=True):
     """Settings of a rubric trait in a benchmark, used if `deep_judgment_rubric_mode` is `use_checkpoint`.
 
-    For None, the number in the configuration applies.
+    Where a value is None, the number in the configuration applies.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -97,10 +97,10 @@ class TraitFields(BaseModel, defer_build=True):
 
 
 class RubricTraitSettings(StrictSettings, defer_build=True):
-    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and for single ones.
+    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and for single questions.
 
-    Settings in `question_specific` replace those in `global`; traits in neither are scored without deep judgment. In
-    Python, the attribute for `global` is `everywhere`.
+    Settings in `question_specific` replace those in `global`. Traits that are in neither are scored without deep
+    judgment. In Python, the attribute for `global` is named `everywhere`.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -180,7 +180,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_mode")
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
-        """Return `mode`. Raises `ValueError` if it is `disabled` and `deep_judgment_enabled` is true."""
+        """Return `mode`. Raises `ValueError` if `mode` is `disabled` although `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
                 "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two settings"
@@ -189,7 +189,7 @@ class DeepJudgmentSettings(BaseModel):
 
     @model_validator(mode="after")
     def _enabled_is_full(self) -> Self:
-        """Return the settings, with the mode `full` if `deep_judgment_enabled` is true and no mode is set."""
+        """Return the settings, with the mode set to `full` if `deep_judgment_enabled` is true and no mode is set."""
         if self.deep_judgment_enabled and self.deep_judgment_mode == "disabled":
             object.__setattr__(self, "deep_judgment_mode", "full")
         return self
@@ -199,7 +199,7 @@ class DeepJudgmentSettings(BaseModel):
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
         """Return `searches`.
 
-        Raises `ValueError` if it is true and the mode is `reasoning_only`, which has no excerpts.
+        Raises `ValueError` if searches are on although the mode is `reasoning_only`, which has no excerpts.
         """
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
@@ -211,7 +211,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
-        """Return `wishes`. Raises `ValueError` if it is missing in the mode `custom`, or given in another."""
+        """Return `wishes`. Raises `ValueError` if they are missing in `custom` mode, or present in another mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError("deep_judgment_rubric_mode is custom: list the traits here, with their settings")
@@ -222,7 +222,7 @@ class DeepJudgmentSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLimits:
-    """The limits for excerpts: the `most` per item, the lowest similarity (`threshold`), and the number of retries.
+    """Limits on excerpts: the `most` per item, the lowest similarity (`threshold`), and the number of retries.
 
     With `exact_facts`, numbers and negations must agree with the text.
     """
@@ -240,7 +240,7 @@ def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTraitSettings:
-    """A trait's resolved settings: whether excerpts are required, their limits, and whether to search for them."""
+    """A trait's resolved settings: whether excerpts are required, their limits, and whether they are searched for."""
 
     excerpts: bool
     limits: ExcerptLimits
@@ -252,8 +252,8 @@ def resolve_trait_settings(
 ) -> ResolvedTraitSettings | None:
     """Return the deep judgment settings of a trait, or None if the trait is scored without deep judgment.
 
-    Deep judgment applies only to LLM traits of the kinds boolean, score and literal, because a trait that fills a
-    schema has no score to reason about.
+    Deep judgment applies only to LLM traits of kind boolean, score or literal, because a trait that fills a schema has
+    no score to reason about.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None
@@ -313,7 +313,7 @@ def check_traits(config: VerificationConfig, question: Question) -> None:
 
 
 def _traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits, then its dynamic ones."""
+    """Return the question's static traits followed by its dynamic traits."""
     rubrics = (question.rubric, question.dynamic_rubric)
     return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
 
@@ -333,7 +333,10 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Return a trait's settings, with the configuration's default for each that is None. A search requires excerpts."""
+    """Return a trait's settings, using the configuration's default where a value is None.
+
+    A search requires excerpts.
+    """
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,
         settings.deep_judgment_rubric_fuzzy_match_threshold_default if threshold is None else threshold,

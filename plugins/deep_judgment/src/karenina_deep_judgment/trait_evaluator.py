@@ -1,4 +1,4 @@
-"""`DeepJudgmentTraitEvaluator`: scores LLM traits from excerpts and reasoning, each in its own calls."""
+"""`DeepJudgmentTraitEvaluator`, which scores LLM traits from excerpts and reasoning, each in its own calls."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SCORED: Final = "score_extraction"
 
 
 class DeepJudgmentTraitEvaluator:
-    """The evaluator of the LLM traits that `deep_judgment_rubric_mode` selects; it precedes the standard evaluator.
+    """The evaluator for LLM traits selected by `deep_judgment_rubric_mode`. It precedes the standard evaluator.
 
-    A trait without the required excerpts is scored nevertheless, but marked with `excerpt_validation_failed`, so that
-    stage 12 fails the answer. Traits are judged concurrently; a failure affects one trait only.
+    A trait that lacks the required excerpts is scored nevertheless, but marked with `excerpt_validation_failed`, so
+    that stage 12 fails the answer. Traits are judged concurrently, and a failure affects only one trait.
     """
 
     name: ClassVar[str] = "deep_judgment"
@@ -46,7 +46,10 @@ class DeepJudgmentTraitEvaluator:
         return await gather_all(self._score_or_error(trait, text, context) for trait in asked)
 
     async def _score_or_error(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score. Any exception becomes its error, with the fields that were set before it."""
+        """Return the trait's score.
+
+        If an exception occurs, it becomes the score's error, and the fields set so far are kept.
+        """
         metadata: dict[str, Any] = {
             "stages_completed": [],
             "model_calls": 0,
@@ -128,7 +131,7 @@ _REASONS: Final = object_schema({"reasoning": {"type": "string", "maxLength": 20
 
 
 def _read_reasoning(values: Mapping[str, Any]) -> str:
-    """Return the reasoning in a judge's reply. Raises `InvalidReply` if it is blank or not text."""
+    """Return the reasoning in a judge's reply. Raises `InvalidReply` if it is blank or not a string."""
     reasoning = values["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
         raise InvalidReply("reasoning must be some sentences")

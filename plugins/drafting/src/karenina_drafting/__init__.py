@@ -1,4 +1,4 @@
-"""Draft answer templates with a model: each draft is checked automatically; the user writes those that fail.
+"""Draft answer templates with a model. Each draft is checked automatically, and the user writes those that fail.
 
 The entry points are `commands` and `plugin`.
 """
@@ -10,13 +10,13 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The plugin with this distribution's stage."""
+    """The plugin that provides this distribution's stage."""
 
     karenina_extra_stages = offer("karenina_drafting.draft_stage:DraftTemplate")
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds the command `karenina draft`."""
+    """The plugin that adds the `karenina draft` command."""
 
     karenina_commands = lazy_commands(
         {

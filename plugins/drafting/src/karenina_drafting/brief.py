@@ -1,6 +1,6 @@
-"""The brief of a draft: what it requires besides question and answer, stored in the question's metadata.
+"""The brief of a draft: what it requires besides the question and answer, stored in the question's metadata.
 
-This module also reads numbers, dates, and yes or no from the text of an answer, without a model.
+This module also reads numbers, dates and yes/no values from the text of an answer, without a model.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ _SHORT_MONTH: Final = 3
 def plain_words(text: str) -> str:
     """Return the text in lower case, without punctuation and repeated spaces.
 
-    If no other characters are left, only the case and the spaces around the text are changed.
+    If no other characters are left, only the case and the surrounding spaces are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order; separators between groups of three digits are ignored."""
+    """Return the numbers in a text, in order. Separators between groups of three digits are ignored."""
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
 
 
 def boolean_in(text: str) -> bool | None:
-    """Return True if a text starts with yes or true, False if it starts with no or false, else None."""
+    """Return True if a text starts with "yes" or "true", False if it starts with "no" or "false", otherwise None."""
     first, _, _ = plain_words(text).partition(" ")
     return True if first in _YES else False if first in _NO else None
 
 
 def date_of(text: str) -> date | None:
-    """Return the date if the whole text is a date, else None."""
+    """Return the date if the whole text is a date, otherwise None."""
     parsed = read_date(text)
     return parsed.at.date() if parsed is not None else None
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, the day and the month (by name or number) of a date."""
+    """Return whether a text contains the year, the month (by name or number) and the day of a date."""
     if date_of(text) == day or day.isoformat() in text:
         return True
     words = re.findall(r"[0-9]+|[^\W\d_]+", text.casefold())
@@ -77,7 +77,7 @@ _MOST_OTHERS: Final = 2
 
 
 class OtherAnswer(BaseModel, defer_build=True):
-    """The answer to another question, which the draft must not accept."""
+    """The answer to another question, which the draft must reject."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -100,14 +100,14 @@ class DraftBrief(BaseModel, defer_build=True):
 
     @classmethod
     def of(cls, question: Question) -> DraftBrief:
-        """Return the brief of a question; an empty one if it has none."""
+        """Return the brief of a question, or an empty brief if it has none."""
         return cls.model_validate(question.metadata.get(_KEY) or {})
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
     """Return at most two answers to other questions that differ from the answer to `questions[place]`.
 
-    Answers of the same kind come first. The search starts at the next question and wraps around.
+    Answers of the same kind come first. The search starts with the next question and wraps around.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]
@@ -118,7 +118,7 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
-    """Yield the first two answers that differ by more than case and punctuation."""
+    """Yield the first two answers that differ in more than case and punctuation."""
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""
@@ -130,7 +130,7 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Return whether two answers are equal: as numbers or booleans if both are of this kind, else as words."""
+    """Return whether two answers are equal: as numbers or booleans if both are of that kind, otherwise as words."""
     if _kind(one) == _kind(other) == "number":
         return numbers_in(one) == numbers_in(other)
     if _kind(one) == _kind(other) == "boolean":
@@ -139,7 +139,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _kind(answer: str) -> str:
-    """Return the kind of an answer: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
+    """Return the kind of an answer: `boolean`, `date`, `number` (a single one, in at most two words), or `text`."""
     if boolean_in(answer) is not None:
         return "boolean"
     if date_of(answer) is not None:

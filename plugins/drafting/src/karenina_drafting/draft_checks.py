@@ -1,6 +1,6 @@
 """Check a proposed template without calling a model.
 
-The messages of failed checks are sent to the model that drafts.
+The messages from failed checks are sent to the drafting model.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MIN_LETTERS: Final = 3
 class CheckedDraft:
     """A draft and the results of its checks.
 
-    `answer` is its declaration as in a YAML file (None if it cannot be declared), and `bound` its template (None if it
-    cannot be built, or if an early check failed). `problems` lists what the model or the user must correct, and
-    `unchecked` what could not be checked.
+    `answer` is its declaration as in a YAML file, or None if it cannot be declared. `bound` is its template, or None if
+    it cannot be built or an early check failed. `problems` lists what the model or the user must correct, and
+    `unchecked` lists what could not be checked.
     """
 
     answer: Mapping[str, Mapping[str, Any]] | None
@@ -51,11 +51,11 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question with the answer `reference`, and return the draft with the problems.
+    """Check a proposal for a question whose answer is `reference`, and return the draft with its problems.
 
-    The checks are, in this order: the template builds; its truths pass and changed truths fail; its names and
-    descriptions do not show a truth (`karenina check`); its truths are in the reference answer; the answers to other
-    questions fail.
+    The checks are, in this order: the template can be built; its ground truth passes and a changed ground truth fails;
+    its names and descriptions do not reveal the ground truth (`karenina check`); its ground truth is in the reference
+    answer; the answers to other questions fail.
     """
     try:
         answer = declare(proposal)
@@ -76,7 +76,7 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question; None if it rejects the answer."""
+    """Return a problem if the template accepts the answer to another question, or None if it rejects the answer."""
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
         accepted = Comparison(bound.bind(values)).passed() is True
@@ -88,7 +88,9 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 
 def read_value(kind: object, text: str) -> object:
-    """Return the value for a field of type `kind` in the text of a short answer; None if there is none."""
+    """Return the value that the text of a short answer contains for a field of type `kind`, or None if there is
+    none.
+    """
     match kind:
         case "int" | "float":
             numbers = numbers_in(text)
@@ -110,7 +112,7 @@ def read_value(kind: object, text: str) -> object:
 
 
 def _find_flaws(drafted: Question) -> Iterator[str]:
-    """Yield all findings of `karenina check` for a question."""
+    """Yield all the findings of `karenina check` for a question."""
     benchmark = Benchmark.create(name="Draft")
     benchmark.add_question(drafted.changed(rubric=None, dynamic_rubric=None, workspace_path=None))
     for finding in benchmark.check().findings:
@@ -118,9 +120,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name that contains a truth, and each description that contains the reference answer.
+    """Yield a problem for each name containing a true value, and each description containing the reference answer.
 
-    A judge sees both. `karenina check` finds truths in descriptions.
+    A judge sees both. `karenina check` finds true values in descriptions.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -140,7 +142,7 @@ def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, referenc
 
 
 def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str) -> Iterator[str]:
-    """Yield a problem for each truth that is not in the reference answer."""
+    """Yield a problem for each value in the ground truth that is not in the reference answer."""
     for name, declared in answer.items():
         for truth in _values(declared["ground_truth"]):
             if not _states(reference, truth, declared["type"]):
@@ -149,7 +151,7 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a truth, as a value of the field's type `kind`."""
+    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`."""
     match truth:
         case bool():
             return boolean_in(reference) is truth
@@ -162,22 +164,22 @@ def _states(reference: str, truth: object, kind: object) -> bool:
 
 
 def _values(truth: object) -> list[object]:
-    """Return the values of a truth: the elements of a list, or the single value."""
+    """Return the values in a ground truth: the elements of a list, or the single value."""
     return truth if isinstance(truth, list) else [truth]
 
 
 def _texts(truth: object) -> list[str]:
-    """Return the values of a truth that are text."""
+    """Return the values in a ground truth that are strings."""
     return [value for value in _values(truth) if isinstance(value, str)]
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text is long enough to give the answer away, and not just yes or no."""
+    """Return whether a text is long enough to give the answer away, and is not just "yes" or "no"."""
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 
 
 def _quote(text: str) -> str:
-    """Return the `repr` of a text on one line, cut to 80 characters."""
+    """Return the `repr` of a text on a single line, cut to 80 characters."""
     shown = " ".join(text.split())
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

@@ -58,7 +58,9 @@ _FIXED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The questions to draft templates for, those without an answer, and the number of those with a template."""
+    """The questions to draft templates for, the questions without an answer, and the number of those with a
+    template.
+    """
 
     wanted: tuple[Question, ...]
     without_answer: tuple[Question, ...]
@@ -68,8 +70,8 @@ class Selection:
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
     """Select the questions to draft templates for: `ids` or all, except those with a template, at most `limit`.
 
-    A template that was generated from a table's right answer does not count. Raises `ConfigError` for an unknown id,
-    and if there is no question with an answer to draft from.
+    A template generated from the correct answer in a table does not count. Raises `ConfigError` if an ID is unknown, or
+    if there is no question with an answer to draft from.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -90,7 +92,7 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Return a benchmark with the `wanted` questions; drafts must reject answers to other questions in `every`."""
+    """Return a benchmark with the `wanted` questions. Drafts must reject the answers to other questions in `every`."""
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
     answered = [question for question in every if (question.raw_answer or "").strip()]
@@ -107,9 +109,9 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
 def make_config(
     wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
 ) -> tuple[VerificationConfig, list[str]]:
-    """Return the configuration for the run, and the names of the given settings that have no effect on drafts.
+    """Return the configuration for the run, and the names of the given settings that do not affect drafts.
 
-    `tries` is the maximum number of drafts; None leaves the setting as it is. Raises `ConfigError` unless exactly one
+    `tries` is the maximum number of drafts; None leaves the setting unchanged. Raises `ConfigError` unless exactly one
     model is configured.
     """
     owned = all_settings()
@@ -223,7 +225,7 @@ def draft(
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
-    """Print how many drafts passed, the questions without a draft and why, and what to review."""
+    """Print how many drafts passed, which questions have no draft and why, and what to review."""
     from karenina_drafting.drafts import foreign_synonyms
 
     passed = [draft for draft in drafts if draft.answer is not None]
@@ -245,7 +247,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return the outcome of each draft, and the number of those that passed, as a JSON-compatible dict."""
+    """Return the outcome of each draft, and the number of drafts that passed, as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {
@@ -267,7 +269,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    """Exit with `NOTHING_JUDGED` if the model failed for every question; else return."""
+    """Exit with `NOTHING_JUDGED` if the model failed for every question."""
     from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]

@@ -94,9 +94,9 @@ _PROSE: Final = (
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Return the part of the prompt for a question: the question and the fenced reference answer.
+    """Return the part of the prompt about a question: the question and the fenced reference answer.
 
-    With `from_response`, the answer is described as an expert's prose, and the number of fields is limited.
+    If `from_response` is true, the answer is described as an expert's prose, and the number of fields is limited.
     """
     parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
     return "\n\n".join([*parts, "JSON:"])
@@ -112,7 +112,7 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the problems that occur when the model itself fills in the template from answers; empty if there are none.
+    """Return the problems, if any, that occur when the model itself fills in the template from answers.
 
     The reference answer must pass, and the first of the other answers must fail. Raises `PortError` if a call fails.
     """
@@ -134,7 +134,7 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Return the template, filled in by the model from a text.
+    """Return the template filled in by the model from a text.
 
     Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
     """
@@ -161,7 +161,7 @@ RESULT_FIELD: Final = "draft"
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last draft for a question, as the model sent it, with its number and the results of its checks."""
+    """The last draft for a question, as sent by the model, with its number and the results of its checks."""
 
     number: int
     data: Mapping[str, Any]
@@ -169,10 +169,10 @@ class _Attempt:
 
 
 class DraftTemplate(Stage):
-    """A stage that drafts a question's template from its right answer, which is recorded as the response of the item.
+    """A stage that drafts a question's template from its correct answer, which is recorded as the item's response.
 
-    A draft that fails a check is returned to the model with the messages of the checks, until the model has written
-    `draft_tries` drafts. The result field `draft` contains the last one. If that one fails, the item is vetoed.
+    A draft that fails a check is returned to the model together with the check's messages, until the model has written
+    `draft_tries` drafts. The result field `draft` contains the last draft. If that draft fails, the item is vetoed.
     """
 
     name = "DraftTemplate"
@@ -189,7 +189,7 @@ class DraftTemplate(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Draft and check a template, and veto the item if the last draft fails.
 
-        A reply that is not a proposal makes the outcome of the item `PARSE_ERROR`.
+        If a reply is not a proposal, the item's outcome is `PARSE_ERROR`.
         """
         try:
             last = await _draft(context)
@@ -213,7 +213,7 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes its checks, or else the last one.
+    """Return the first draft that passes its checks, or the last draft if none does.
 
     Raises `PortError` if a call fails, and `StructuredError` if a reply is not a proposal.
     """

@@ -1,4 +1,4 @@
-"""The drafts from a run, and the YAML file for their review."""
+"""The drafts from a run, and the YAML file for reviewing them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _MOST_REASON: Final = 600
 class Draft:
     """The draft for one question: its `answer` as in a YAML file, or the `reason` why there is none.
 
-    `tries` is the number of drafts that the model wrote, and `failed` is True if none could be read. `others` are the
-    ids of the questions whose answers the draft rejects, and `unchecked` lists what could not be checked. `read_back`
-    is True if the model itself filled in the draft from the answer, and the result passed.
+    `tries` is the number of drafts written by the model, and `failed` is True if none could be read. `others` contains
+    the IDs of the questions whose answers the draft rejects, and `unchecked` lists what could not be checked.
+    `read_back` is True if the model itself filled in the draft from the answer and the result passed.
     """
 
     question: Question
@@ -46,13 +46,13 @@ class Draft:
 def collect_drafts(
     questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
 ) -> list[Draft]:
-    """Return a draft for each question, in order; a question without a result had no answer to draft from."""
+    """Return a draft for each question, in order. A question without a result had no answer to draft from."""
     by_id = {result.question_id: result for result in results}
     return [_make_draft(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason why there is none; without a result, the question has no answer."""
+    """Return the draft in a result, or the reason why there is none. Without a result, the question has no answer."""
     if result is None:
         return Draft(question, reason="it has no answer")
     recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
@@ -83,13 +83,13 @@ def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> 
 
 
 def check_new(path: Path) -> None:
-    """Raise `ConfigError` if the file exists, because drafts never overwrite files."""
+    """Raise `ConfigError` if the file exists, because drafts never overwrite a file."""
     if os.path.lexists(path):
         raise ConfigError([f"{path} exists and is not overwritten: choose another file with --output, or move it"])
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
-    """Yield the YAML file in parts; synonyms that the question's answer does not contain are marked by a comment."""
+    """Yield the YAML file in parts. Synonyms that do not occur in the question's answer are marked with a comment."""
     passed = sum(draft.answer is not None for draft in drafts)
     yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
     yield "# Review every field before you use this file: does it ask for what matters, and is every rule right?\n"
@@ -105,7 +105,7 @@ def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
 
 
 def foreign_synonyms(draft: Draft) -> dict[str, str]:
-    """Return the synonyms in a draft that do not occur in the question's answer, each with the truth it stands for."""
+    """Return the synonyms in a draft that do not occur in the question's answer, each with the value it stands for."""
     synonyms: dict[str, str] = {}
     for declared in (draft.answer or {}).values():
         rule = declared.get("verify_with")
@@ -117,7 +117,10 @@ def foreign_synonyms(draft: Draft) -> dict[str, str]:
 
 
 def _comment(draft: Draft) -> str:
-    """Return the comment on a question: how its draft was checked, or why there is none (at most 600 characters)."""
+    """Return the comment about a question, at most 600 characters long.
+
+    It says how the question's draft was checked, or why there is none.
+    """
     if draft.answer is None:
         reason = in_one_line(draft.reason or "no reason is known")
         shown = reason if len(reason) <= _MOST_REASON else f"{reason[: _MOST_REASON - 3]}..."
@@ -128,12 +131,12 @@ def _comment(draft: Draft) -> str:
 
 
 def _tries(draft: Draft) -> str:
-    """Return the number of tries as text: `1 try` or `2 tries`."""
+    """Return the number of tries as a phrase: `1 try` or `2 tries`."""
     return "1 try" if draft.tries == 1 else f"{draft.tries} tries"
 
 
 def _entry(draft: Draft) -> dict[str, Any]:
-    """Return the YAML entry of a question; it has an `answer` only if there is a draft."""
+    """Return the YAML entry for a question. It has an `answer` only if there is a draft."""
     question = draft.question
     entry: dict[str, Any] = {"id": question.id, "question": question.question}
     if question.raw_answer is not None:

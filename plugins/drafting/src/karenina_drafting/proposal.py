@@ -1,4 +1,4 @@
-"""Templates proposed by a model: data only, which is converted to the declaration of a template as in YAML.
+"""Templates proposed by a model. They are pure data, which is converted to a template declaration as in YAML.
 
 The schema of `Proposal` and the messages of `ProposalError` are sent to the model.
 """
@@ -39,7 +39,7 @@ _LARGEST_SHARE: Final = 0.5
 
 
 class ProposalError(ValueError):
-    """Raised when a proposed field is invalid; the message is written for the model that proposed it."""
+    """Raised when a proposed field is invalid. The message is written for the model that proposed the field."""
 
 
 class ProposedField(BaseModel):
@@ -74,7 +74,7 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Return the declaration of the proposed template, as under `answer` in a YAML file.
+    """Return the declaration of the proposed template, in the form used under `answer` in a YAML file.
 
     Raises `ProposalError` with the problems in all fields.
     """
@@ -99,8 +99,8 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 def _declare_field(field: ProposedField) -> dict[str, Any]:
     """Return the declaration of a field.
 
-    Raises `ProposalError` if the truth is empty, a text is too long, there are too many values, or the truth does not
-    fit the primitive.
+    Raises `ProposalError` if the ground truth is empty, a string is too long, there are too many values, or the ground
+    truth does not fit the primitive.
     """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
@@ -118,7 +118,10 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a text. Further truths and synonyms that differ from it are accepted too."""
+    """Return the type, ground truth and rule for a text.
+
+    Further values and synonyms that differ from it are accepted too.
+    """
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))
@@ -130,9 +133,9 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a number.
+    """Return the type, ground truth and rule for a number.
 
-    Raises `ProposalError` unless the truth is one number, with a valid tolerance for `NumericTolerance`.
+    Raises `ProposalError` unless the ground truth is a single number, with a valid tolerance for `NumericTolerance`.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -150,7 +153,10 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a boolean. Raises `ProposalError` if the truth is not one."""
+    """Return the type, ground truth and rule for a boolean.
+
+    Raises `ProposalError` if the ground truth is not a boolean.
+    """
     truth = boolean_in(_single(texts))
     if truth is None:
         raise ProposalError("ground_truth must be true or false for BooleanMatch")
@@ -158,7 +164,10 @@ def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, o
 
 
 def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a date. Raises `ProposalError` if the truth is not a whole date."""
+    """Return the type, ground truth and rule for a date.
+
+    Raises `ProposalError` if the ground truth is not a complete date.
+    """
     truth: date | None = date_of(_single(texts))
     if truth is None:
         raise ProposalError("ground_truth must be a whole date for DateMatch, such as 2001-12-31")
@@ -166,9 +175,9 @@ def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, obje
 
 
 def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a choice; without choices, those of a text.
+    """Return the type, ground truth and rule for a choice or, if there are no choices, for a text.
 
-    Raises `ProposalError` unless there are at least two choices, with the truth among them.
+    Raises `ProposalError` unless there are at least two choices, one of which is the ground truth.
     """
     if not field.choices:  # small models use LiteralMatch for names
         return _declare_text(field, texts)
@@ -181,7 +190,7 @@ def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule of a list, whose order counts only for `OrderedMatch`."""
+    """Return the type, ground truth and rule for a list. Its order matters only for `OrderedMatch`."""
     steps = list(NORMALIZE if all(normalize(text, NORMALIZE) for text in texts) else _PLAIN)
     if field.primitive == "OrderedMatch":
         return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
@@ -189,14 +198,14 @@ def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object,
 
 
 def _single(texts: list[str]) -> str:
-    """Return the only text of a truth. Raises `ProposalError` if there are several."""
+    """Return the only string in a ground truth. Raises `ProposalError` if there are several."""
     if len(texts) != 1:
         raise ProposalError("ground_truth must be a single value; for several use SetContainment or OrderedMatch")
     return texts[0]
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers for a text; punctuation is removed only if the text has other characters."""
+    """Return the normalizers for a text. Punctuation is removed only if the text has other characters."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 

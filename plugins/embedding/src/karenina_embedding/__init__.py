@@ -1,6 +1,6 @@
-"""Stage 9, and embedding models for the primitive `SemanticMatch`. The entry point refers to `plugin`.
+"""Stage 9, and embedding models for the `SemanticMatch` primitive. The entry point refers to `plugin`.
 
-Importing this package is cheap: sentence-transformers (installed by the extra `models`) is imported when the first
+Importing this package is cheap: sentence-transformers (installed by the `models` extra) is imported when the first
 model is loaded.
 """
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stage, and the similarity function of `SemanticMatch`."""
+    """The stage of this distribution, and the similarity function for `SemanticMatch`."""
 
     karenina_embedding_check = offer("karenina_embedding.embedding_check:EmbeddingCheck")
 
     @staticmethod
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
-        """Provide the similarity function for `SemanticMatch`; return no primitives."""
+        """Provide the similarity function for `SemanticMatch`. Returns no primitives."""
         from karenina_embedding.embedder import compute_similarity, load_model
         from karenina_template.templates.primitives.semantic import provide_similarity
 

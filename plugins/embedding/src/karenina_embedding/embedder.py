@@ -1,6 +1,6 @@
-"""Embedding models in memory, and the similarity function of the primitive `SemanticMatch`.
+"""Embedding models in memory, and the similarity function for the `SemanticMatch` primitive.
 
-Each model is loaded once per process and encodes all waiting texts in one batch.
+Each model is loaded once per process and encodes all waiting strings in one batch.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ REMEMBERED: Final = 4096
 
 
 class Encode(Protocol):
-    """A function that turns texts into unit vectors, in the same order."""
+    """A function that converts strings to unit vectors, in the same order."""
 
     def __call__(self, texts: list[str]) -> Sequence[Vector]:
-        """Return a unit vector for each text."""
+        """Return a unit vector for each string."""
         ...
 
 
 class _Request:
-    """One caller's texts, and later their vectors or the error."""
+    """The strings of one caller and, later, their vectors or the error."""
 
     __slots__ = ("error", "texts", "vectors")
 
@@ -50,10 +50,10 @@ class _Request:
 
 
 class Embedder:
-    """An embedding model that threads can share.
+    """An embedding model that can be shared by threads.
 
-    While one thread encodes, requests from other threads are queued; the next thread encodes all of them in one call.
-    So a request waits for two calls at most, and a request without others is not delayed.
+    While one thread is encoding, requests from other threads are queued; the next thread encodes all of them in one
+    call. A request therefore waits for at most two calls, and is not delayed if there are no others.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -69,9 +69,9 @@ class Embedder:
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a unit vector for each text, with lone surrogates replaced.
+        """Return a unit vector for each string, with lone surrogates replaced.
 
-        Raises `RuntimeError` if the model fails for the batch that contains the texts.
+        Raises `RuntimeError` if the model fails for the batch containing the strings.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -85,9 +85,9 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Return the cosine similarity of two texts, from 0 to 1, rounded to six digits; negative values become 0.
+        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits. Negative values become 0.
 
-        Models truncate long texts: all-MiniLM-L6-v2 reads the first 256 tokens.
+        Models truncate long strings: all-MiniLM-L6-v2 reads the first 256 tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -95,7 +95,7 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode the texts of all waiting requests. The caller must hold the encode lock."""
+        """Encode the strings of all waiting requests. The caller must hold the encode lock."""
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -127,7 +127,7 @@ def get_embedder(name: str) -> Embedder:
     """Return the model with this name or folder, loading it if this process has not loaded it yet.
 
     Loading takes seconds, so call this function in a thread. Raises `ModelUnavailable`, whose message says how to fix
-    it, if the model is not available or cannot be loaded.
+    the problem, if the model is not available or cannot be loaded.
     """
     if name in _by_name:
         return _by_name[name]
@@ -158,9 +158,9 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load a model from local files without running its code: safetensors only, no pickles, no custom Python modules.
+    """Load a model from local files without running its code: only safetensors, no pickles or custom Python modules.
 
-    The library is imported by name, so that type checking works whether it is installed or not. Raises
+    The library is imported by name, so that type checking works whether or not it is installed. Raises
     `ModelUnavailable` if the model cannot be loaded.
     """
     try:
@@ -189,7 +189,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Disable the library's progress bars, which would overwrite those of the run."""
+    """Disable the library's progress bars, which would overwrite the run's own."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield
@@ -202,7 +202,7 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Return the text with `?` in place of lone surrogates, on which tokenizers fail."""
+    """Replace lone surrogates, which make tokenizers fail, with `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -211,10 +211,11 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """Return the cosine similarity of two texts, from 0 to 1; `model` defaults to the run's `embedding_check_model`.
+    """Return the cosine similarity of two strings, from 0 to 1.
 
-    The first call in a process loads the model. Models are never downloaded, so that another person's template cannot
-    start a download. Raises `ModelUnavailable` if the model is not available locally.
+    `model` defaults to the run's `embedding_check_model`. The first call in a process loads the model. Models are never
+    downloaded, so that another person's template cannot start a download. Raises `ModelUnavailable` if the model is not
+    available locally.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 

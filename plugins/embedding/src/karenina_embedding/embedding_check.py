@@ -1,4 +1,4 @@
-"""EmbeddingCheck, slot 9: decides whether values that differ from the truth mean the same in other words."""
+"""EmbeddingCheck, slot 9: decides whether values that differ from the ground truth say the same in other words."""
 
 from __future__ import annotations
 
@@ -59,22 +59,23 @@ def equivalence_request(question: str, expected: str, extracted: str) -> str:
 
 
 class EmbeddingCheck(Stage):
-    """A second check of failed fields, with an embedding model and the judge.
+    """A second check of failed fields, using an embedding model and the judge.
 
-    The expected and the extracted values are compared as canonical JSON. If their similarity reaches the threshold,
-    the judge decides whether they are equivalent, because cosine similarity cannot detect a negation. The field result
-    is revised to True only if both agree. Failed patterns and vetoes are separate from the field result and remain.
+    The expected and extracted values are compared as canonical JSON. If their similarity reaches the threshold, the
+    judge decides whether they are equivalent, because cosine similarity cannot detect a negation. The field result is
+    changed to True only if both agree. Failed patterns and vetoes are separate from the field result and remain.
 
     The stage is skipped if a positive verdict could not be right:
 
-    - `verify()` or `verify_granular()` raised;
-    - the template has no truth;
+    - `verify()` or `verify_granular()` raised an error;
+    - the template has no ground truth;
     - the template's judge found no value;
     - the fields would fail even with equivalent values, because the response lacks what the template searches for.
 
-    A failure of this stage never changes a verdict. If the model fails, or the judge cannot be reached or returns no
-    verdict in two attempts, a warning is logged and the check counts as not performed. A similarity that was already
-    computed stays in the result. The judge's reply is in `extensions["karenina-embedding"]["embedding_check"]`.
+    A failure of this stage never changes a verdict. If the model fails, the judge cannot be reached, or the judge
+    returns no verdict in two attempts, a warning is logged and the check counts as not performed. A similarity that has
+    already been computed is kept in the result. The judge's reply is in
+    `extensions["karenina-embedding"]["embedding_check"]`.
     """
 
     name = "EmbeddingCheck"
@@ -96,7 +97,7 @@ class EmbeddingCheck(Stage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if `embedding_check_enabled` is true.
 
-        Raises `ConfigError` if it is true and sentence-transformers is not installed.
+        Raises `ConfigError` if it is true but sentence-transformers is not installed.
         """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
@@ -106,16 +107,16 @@ class EmbeddingCheck(Stage):
         return True
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Set the configured model as the default model of `SemanticMatch`."""
+        """Make the configured model the default model for `SemanticMatch`."""
         CONFIGURED_MODEL.set(config.section(EmbeddingSettings).embedding_check_model)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model before any answer is generated, and return no needs.
+        """Load the model before any answer is generated. Returns no needs.
 
-        The first load in a process takes seconds, which the first item would spend otherwise. Raises `ValueError` if
-        the model is not available.
+        The first load in a process takes seconds, which would otherwise be added to the first item. Raises `ValueError`
+        if the model is not available.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -124,7 +125,9 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if the fields passed or are undecided, or if no verdict of the judge could make them pass."""
+        """Skip the stage if the fields passed or are undecided, or if no verdict from the judge could make them
+        pass.
+        """
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -141,7 +144,9 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the values, ask the judge if they are similar, and revise the field result if the judge agrees."""
+        """Compare the values, ask the judge if they are similar enough, and revise the field result if the judge
+        agrees.
+        """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
         expected = canonical(expected_values(bound))
@@ -162,7 +167,7 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Return whether the judge finds the values equivalent, and if so, revise the field result to True.
+        """Return whether the judge considers the values equivalent. If so, revise the field result to True.
 
         Raises `StructuredError` or `PortError` if the judge gives no verdict.
         """
@@ -188,20 +193,20 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the truths of the fields that a judge extracts, without those of fields that read the response itself."""
+    """Return the true values of the fields that a judge extracts, excluding fields that read the response itself."""
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
 
 
 def canonical(values: Mapping[str, Any]) -> str:
-    """Return `values` as JSON with sorted keys; non-ASCII characters are not escaped."""
+    """Return `values` as JSON with sorted keys. Non-ASCII characters are not escaped."""
     return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
-    """Return whether the fields would pass if every extracted value had the same meaning as its truth.
+    """Return whether the fields would pass if every extracted value were equivalent to the true value.
 
-    True is assumed for a class with its own `verify`, or without verified fields.
+    A class without verified fields, or with its own `verify` method, is assumed to pass.
     """
     key = bound.template.key
     if bound.composition is None:
@@ -211,7 +216,7 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str
 
 
 def _similarity(model: str, one: str, another: str) -> float:
-    """Return the cosine similarity of two texts by the named model, which is loaded if necessary."""
+    """Return the cosine similarity of two strings, using the named model, which is loaded if necessary."""
     return get_embedder(model).similarity(one, another)
 
 

@@ -20,11 +20,11 @@ _OWNER: Final = "sentence-transformers"
 
 
 class ModelUnavailable(RuntimeError):
-    """Raised when an embedding model is not available; the message says how to fix it."""
+    """Raised when an embedding model is not available. The message says how to fix the problem."""
 
 
 class ModelPackage(NamedTuple):
-    """A package that contains a model: the distribution's name, and the path of a folder or zip file inside it."""
+    """A package containing a model: the distribution's name, and the path of a folder or zip file inside it."""
 
     distribution: str
     inside: str
@@ -32,7 +32,10 @@ class ModelPackage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model that several packages contain. Only weights with this SHA-256 are loaded, whatever the package."""
+    """A model that is contained in several packages.
+
+    Only weights with this SHA-256 are loaded, whatever the package.
+    """
 
     sha256: str
     packages: tuple[ModelPackage, ...]
@@ -68,8 +71,8 @@ def explain_missing_library() -> str | None:
 def find_model(name: str) -> Path:
     """Return the folder or zip file of a model.
 
-    `name` is the path of a folder, or a name that is looked up in installed packages, then in the Hugging Face cache.
-    A path must contain a slash: a plain name never means a folder in the working directory. Raises
+    `name` is the path of a folder, or a name that is looked up in installed packages and then in the Hugging Face
+    cache. A path must contain a slash: a plain name never refers to a folder in the working directory. Raises
     `ModelUnavailable`, whose message says how to get the model.
     """
     folder = Path(name).expanduser()
@@ -82,7 +85,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Return the folder, resolved. Raises `ModelUnavailable` if it does not contain an embedding model."""
+    """Return the resolved folder. Raises `ModelUnavailable` if it does not contain an embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json): give a folder "
@@ -92,9 +95,9 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Return the path of a model in the first installed package that contains it, or None.
+    """Return the path of a model in the first installed package that contains it, or None if there is none.
 
-    Raises `ModelUnavailable` if the package contains other weights than expected.
+    Raises `ModelUnavailable` if the package contains weights other than those expected.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -128,7 +131,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Return the folder of a model in the Hugging Face cache, or None. Nothing is downloaded."""
+    """Return the folder of a model in the Hugging Face cache, or None if it is not there. Nothing is downloaded."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -140,7 +143,7 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
-    """Return that a model is not available locally, and how to get it."""
+    """Return a message saying that a model is not available locally, and how to get it."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

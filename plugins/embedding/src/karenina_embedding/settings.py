@@ -12,7 +12,7 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
 
 class EmbeddingSettings(BaseModel):
-    """Settings of the stage that compares failed fields with the truth by meaning."""
+    """Settings of the stage that compares failed fields with the ground truth by meaning."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     embedding_check_enabled: bool = Field(

@@ -1,4 +1,4 @@
-"""The stages for slots 2 to 4, which get the answer and fail invalid conversations. Entry points refer to `plugin`."""
+"""The stages for slots 2 to 4, which get the answer and fail invalid conversations. Entry points name `plugin`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4: fail conversations without an answer."""
+"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4, which fail conversations without an answer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from karenina_toolkit import traces
 
 
 class RecursionLimitAutoFail(AutoFailStage):
-    """The stage that fails answers of agents that reached their turn limit. Their trace and usage are kept."""
+    """The stage that fails the answers of agents that reached their turn limit.
+
+    Their trace and token usage are kept.
+    """
 
     name = "RecursionLimitAutoFail"
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped; None if the turn limit was reached."""
+        """Return why the stage is skipped, or None if the turn limit was reached."""
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Return the reason for the failure, with the setting that raises the limit unless the answer is recorded."""
+        """Return the reason for the failure.
+
+        Unless the answer is recorded, it names the setting that raises the limit.
+        """
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -27,9 +33,10 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """The stage that fails conversations with tools that do not end with an assistant message.
+    """The stage that fails conversations with tools if they do not end with an assistant message.
 
-    The stage applies to models with MCP servers, unless their answers are recorded; recorded traces are trusted.
+    The stage applies to models with MCP servers, unless their answers are recorded, because recorded traces are
+    trusted.
     """
 
     name = "TraceValidationAutoFail"
@@ -38,7 +45,9 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped: no MCP servers, a recording, or an agent that has already failed."""
+        """Return why the stage is skipped: there are no MCP servers, the answer is recorded, or the agent
+        already failed.
+        """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"
         if context.answer_is_recorded():
@@ -48,7 +57,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Validate the trace, and veto the item if the trace does not end in an answer."""
+        """Validate the trace, and veto the item if the trace does not end with an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = traces.validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

@@ -1,4 +1,4 @@
-"""GenerateAnswer, slot 2: call the model under test, with few-shot examples as earlier turns of the conversation."""
+"""GenerateAnswer, slot 2: calls the model under test, with few-shot examples as earlier turns in the conversation."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """Return the examples for `question`: those of its own that the mode selects, its external ones, and global ones.
+    """Return the examples for `question`: its own examples selected by the mode, its external ones, and global ones.
 
-    An example with the same question is never used, because its answer may be the truth. Duplicates are sent only once.
-    Raises `ValueError` if the configuration selects an example that the question does not have.
+    An example with the same question is never used, because its answer may be the correct one. Duplicates are sent only
+    once. Raises `ValueError` if the configuration selects an example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -55,9 +55,9 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the question's examples that the mode selects.
+    """Return the positions of the question's examples that are selected by the mode.
 
-    Raises `ValueError` if it selects an example that the question does not have.
+    Raises `ValueError` if the mode selects an example that the question does not have.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
@@ -79,8 +79,8 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
 def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
     """Yield each example as a user message with the question and an assistant message with the answer.
 
-    Every chat model understands turns, so no special wording has to separate the examples from the question, and
-    answers that imitate the examples contain no markers to remove.
+    Every chat model understands turns, so no special wording is needed to separate the examples from the question, and
+    answers that imitate the examples contain no markers that would have to be removed.
     """
     for example in examples:
         yield Message.user(example.question)
@@ -93,7 +93,7 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def _normalize(text: str) -> str:
-    """Return only the letters and digits of a text, ignoring case; a text without any is only stripped."""
+    """Return only the letters and digits of a text, ignoring case. A text without any is only stripped."""
     text = compose(text)
     return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 
@@ -131,12 +131,12 @@ class GenerateAnswer(Stage):
     """The stage that sends the question to the answering model, once for all judges.
 
     Models with MCP servers, agents and recorded conversations use the agent port, and their whole trace is stored. Any
-    other answer is stored unchanged, except that reasoning before it is separated (`strip_reasoning`) and becomes the
-    result field `reasoning` in the extensions. The result field `notes` names parts of an answer that are not text. A
-    failed call or an empty answer ends the item with MODEL_ERROR; an agent's work up to that point is stored. An empty
-    answer is allowed if the agent has a workspace, which may contain the answer, or MCP servers, because slot 4 checks
-    the trace. An answer that the provider stopped (a refusal or a content filter) ends with ABSTAINED, here or in the
-    abstention check.
+    other answer is stored unchanged, except that reasoning at its start is separated (`strip_reasoning`) and becomes
+    the result field `reasoning` in the extensions. The result field `notes` names parts of an answer that are not text.
+    A failed call or an empty answer ends the item with MODEL_ERROR; an agent's work up to that point is stored. An
+    empty answer is allowed if the agent has a workspace, which may contain the answer, or MCP servers, because slot 4
+    checks the trace. An answer that was stopped by the provider (a refusal or a content filter) ends with ABSTAINED,
+    either here or in the abstention check.
     """
 
     name = "GenerateAnswer"
@@ -164,9 +164,9 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raise `ConfigError` if examples are selected that a question lacks, and warn about unknown questions.
+        """Raise `ConfigError` if the selected examples include one that a question lacks. Returns no needs.
 
-        Return no needs.
+        Logs a warning for unknown questions.
         """
         few_shot = few_shot_settings(config)
         if few_shot is None:
@@ -184,7 +184,7 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model, and record the reply. A failed call or an empty answer ends the item."""
+        """Send the question to the model and record the reply. A failed call or an empty answer ends the item."""
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
         examples = examples_for(context.question, few_shot) if few_shot is not None else []
@@ -219,7 +219,7 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
-        """Set the artifacts and result fields for a plain reply. With `strip_reasoning`, separate its reasoning."""
+        """Set the artifacts and result fields for a plain reply. With `strip_reasoning`, its reasoning is separated."""
         text, reasoning = reply.text, reply.reasoning
         if context.setting("strip_reasoning"):
             thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
@@ -237,7 +237,10 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
-        """Set the artifacts and result fields for a conversation. With `strip_reasoning`, separate its reasoning."""
+        """Set the artifacts and result fields for a conversation.
+
+        With `strip_reasoning`, its reasoning is separated.
+        """
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
             trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
@@ -253,7 +256,7 @@ class GenerateAnswer(Stage):
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
-    """Warn about question ids in `few_shot_config` that are not in this run. Only the first few are named."""
+    """Log a warning for question IDs in `few_shot_config` that are not in this run. Only the first few are named."""
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
@@ -277,13 +280,13 @@ def _has_no_answer(reply: AgentReply) -> bool:
 
 
 def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
-    """Return why an agent's answer is empty: the notes of its last message, or that it is, if there are none."""
+    """Return why an agent's answer is empty: the notes in its last message or, without notes, that it is empty."""
     notes = reply.trace[-1].notes if reply.trace else ()
     return "; ".join(notes) or f"the answer of {context.answering_model.display_string} is empty"
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
-    """Return the agent's last message, which is empty if the provider's content filter removed its text."""
+    """Return the agent's last message. It is empty if the provider's content filter removed its text."""
     last = traces.final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:
         end = trace[-1]

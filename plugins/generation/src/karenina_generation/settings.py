@@ -24,7 +24,7 @@ Choice = Annotated[int, Field(ge=0)] | str
 
 
 class QuestionFewShot(StrictSettings, defer_build=True):
-    """The few-shot settings of one question, where they differ from those for all questions."""
+    """The few-shot settings for one question, where they differ from those for all questions."""
 
     mode: Mode | Literal["inherit"] = Field(
         default="inherit", description="Mode for this question; inherit uses the mode for all questions."
@@ -36,11 +36,11 @@ class QuestionFewShot(StrictSettings, defer_build=True):
 
 
 class FewShotConfig(StrictSettings, defer_build=True):
-    """The value of `few_shot_config`: the examples that a model sees before a question.
+    """The value of `few_shot_config`: the examples that are shown to a model before a question.
 
-    The old and the new names in the reference project are accepted (`global_mode` is also `pool_mode`, and so on), and
-    `mode`, `k` and `external_examples` are short forms. The mode `custom` uses the examples that `question_configs`
-    selects, and none for other questions.
+    Both the old and the new names from the reference project are accepted (`global_mode` is also `pool_mode`, and so
+    on), and `mode`, `k` and `external_examples` are short forms. The `custom` mode uses the examples selected by
+    `question_configs`, and none for other questions.
     """
 
     enabled: bool = Field(default=True, description="Use examples.")

@@ -35,7 +35,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_panel(config: VerificationConfig) -> Panel | None:
-        """Return the jury of a run; None if none is configured. Raises `ConfigError` if the jury cannot vote."""
+        """Return the jury of a run, or None if no jury is configured. Raises `ConfigError` if the jury cannot vote."""
         from karenina_jury.votes import JurySettings
 
         jury = config.section(JurySettings).jury

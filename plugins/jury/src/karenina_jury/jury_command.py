@@ -1,4 +1,4 @@
-"""`karenina jury`: print how the judges of a jury voted in a run."""
+"""`karenina jury`: print how the judges in a jury voted in a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
-    """Yield the sections that `karenina jury` prints for each jury and answering model."""
+    """Yield the sections printed by `karenina jury` for each jury and answering model."""
     for statistics in found:
         yield [Facts([*_facts(statistics)])]
         head = ["judge", "asked", "failed", "pass rate", "95% CI", "agrees with the jury"]
@@ -46,7 +46,7 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
 
 
 def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each fact. "Not judged" and the facts on escalation appear only if they apply."""
+    """Yield the label and text of each fact. "Not judged" and facts about escalation appear only if they apply."""
     yield (
         "Answers",
         f"{statistics.answers:,} of {in_one_line(statistics.answering)}, judged by {in_one_line(statistics.jury)}",
@@ -80,7 +80,7 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
-    """Return the table cells of a rate: its value with any undecided answers, and its interval ("-" if unknown)."""
+    """Return the table cells for a rate: its value with any undecided answers, and its interval ("-" if unknown)."""
     bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 

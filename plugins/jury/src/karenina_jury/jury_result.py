@@ -1,6 +1,6 @@
-"""Jury results, made from the results of the judges, and statistics over them.
+"""Jury results, which are made from the judges' results, and statistics on them.
 
-The statistics are pass rates of the jury and of each judge, their agreement, and what escalation saved.
+The statistics are the pass rates of the jury and of each judge, their agreement, and what escalation saved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JudgeVote(BaseModel, defer_build=True):
     """The vote of one judge in a jury.
 
     `verdict` is the judge's own verdict, or None if the judge failed or is undecided. `decides` is True if the judge
-    was asked after the vote. `calls`, `input_tokens` and `output_tokens` are what this judge used for this answer.
+    was asked after the vote. `calls`, `input_tokens` and `output_tokens` state what this judge used for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -48,12 +48,12 @@ class JudgeVote(BaseModel, defer_build=True):
 
 
 class JuryRecord(BaseModel, defer_build=True):
-    """The extension `karenina-jury` of a jury result.
+    """The `karenina-jury` extension of a jury result.
 
-    The first entries of `judges` are the judges that vote. `agreement` maps each field (or the outcome or verdict) to
-    the share of those judges that cast the most frequent vote on it. `escalate_to` is the judge that may be asked after
-    the vote, and `escalated` the reason for asking it (None if it was not asked). `undecided` is the reason why the
-    answer has no verdict (None if it has one).
+    The first entries of `judges` are the voting judges. `agreement` maps each field (or the outcome or verdict) to the
+    share of these judges that cast the most frequent vote on it. `escalate_to` is the judge that may be asked after the
+    vote, and `escalated` is the reason for asking it, or None if it was not asked. `undecided` is the reason why the
+    answer has no verdict, or None if it has one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -68,12 +68,12 @@ class JuryRecord(BaseModel, defer_build=True):
 
     @property
     def unanimous(self) -> bool:
-        """Whether all judges that vote agreed on everything. False if nothing was counted."""
+        """Whether votes were counted and all voting judges agreed on everything."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury result; None if the result is from a single judge or its record is invalid."""
+    """Return the record of a jury result, or None if the result is from a single judge or its record is invalid."""
     record = result.extensions.get(EXTENSION)
     if record is None:
         return None
@@ -84,7 +84,7 @@ def read_record(result: VerificationResult) -> JuryRecord | None:
 
 
 def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
-    """Return the record of a ballot. `decides` is True for the judge that was asked after the vote."""
+    """Return the record of a ballot. `decides` is True for the judge asked after the vote."""
     result = ballot.result
     used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
     return JudgeVote(
@@ -102,10 +102,10 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with `values` in place of its own, and a verdict on them.
+    """Return `base` with its values replaced by `values`, and with a verdict on them.
 
-    `values` are those of the majority, which no single judge extracted. An error while comparing them with the truth
-    makes the verdict False and is recorded.
+    `values` are the majority's values, which no single judge extracted. If comparing them with the ground truth raises
+    an error, the verdict is False and the error is recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
@@ -128,7 +128,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
-    """Return the outcome for a verdict. `granular` is the granular score: above 0, a wrong answer counts as partial."""
+    """Return the outcome for a verdict. If the score `granular` is above 0, a wrong answer counts as partial."""
     if verdict is None:
         return Outcome.UNDECIDED
     if verdict:
@@ -142,8 +142,8 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
 class JudgeStatistics(BaseModel, defer_build=True):
     """The statistics of one judge in a jury, over the answers that it was asked about.
 
-    `pass_rate` is the rate of the judge's own verdicts. `agrees` is the share of them that equal the jury's verdict,
-    among the answers for which both have one. `decides` is True for the judge that is asked only after the vote.
+    `pass_rate` is the rate of the judge's own verdicts. `agrees` is the share of these that equal the jury's verdict,
+    among the answers for which both have a verdict. `decides` is True for the judge that is asked only after the vote.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -162,10 +162,10 @@ class JudgeStatistics(BaseModel, defer_build=True):
 class JuryStatistics(BaseModel, defer_build=True):
     """The statistics of one jury and answering model.
 
-    `unanimous` is the share of answers on which all judges that vote agree. `fields` is that share by field (or for the
-    outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for which the judge
-    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate, from its mean usage, what that judge would have
-    used for the other answers. `saved_usd` is the cost of these calls; None if unknown.
+    `unanimous` is the share of answers on which all voting judges agree. `fields` is this share for each field (or for
+    the outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for which the
+    judge `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate, from its mean usage, what this judge would
+    have used for the other answers. `saved_usd` is the cost of these calls, or None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -190,7 +190,7 @@ def describe_juries(
 ) -> list[JuryStatistics]:
     """Return the statistics of each jury and answering model in the results.
 
-    `cost_per_call` maps judge ids to the mean cost of a call in US dollars. Results of single judges are ignored.
+    `cost_per_call` maps judge IDs to the mean cost of a call in US dollars. Results from single judges are ignored.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -202,9 +202,9 @@ def describe_juries(
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
-    """Return the mean cost of a call in US dollars by model id, from the journal of a result file.
+    """Return the mean cost of a call in US dollars by model ID, based on the journal of a result file.
 
-    A model with a call of unknown price is left out. The result is empty if there is no journal or it cannot be read.
+    A model with a call of unknown price is omitted. The result is empty if there is no journal or it cannot be read.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -231,9 +231,9 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
-    """Return the statistics of one jury on the answers of one model.
+    """Return the statistics of one jury for the answers of one model.
 
-    `costs` maps judge ids to the mean cost of a call in US dollars. The estimates of what escalation saved are 0 if the
+    `costs` maps judge IDs to the mean cost of a call in US dollars. The estimates of what escalation saved are 0 if the
     judge `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
@@ -269,7 +269,7 @@ def _describe(
 
 
 def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
-    """Return the statistics of the judges: first those that vote, then the one that is asked after the vote."""
+    """Return the statistics of the judges: first the voting judges, then the one asked after the vote."""
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:
@@ -281,7 +281,7 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
 
 
 def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
-    """Return the sort key that puts the judges that vote before the judge that decides."""
+    """Return the sort key that puts the voting judges before the deciding judge."""
     return entry[0][0]
 
 

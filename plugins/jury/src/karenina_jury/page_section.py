@@ -1,4 +1,4 @@
-"""Juries in reports: a section of the report page, and notes beside the pass rates of runs."""
+"""Juries in reports: a section of the report page, and notes next to the pass rates of runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
 def jury_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a section with a table for each jury of each run: the rates of the jury and its judges.
+    """Return a section with a table for each jury in each run, containing the rates of the jury and its judges.
 
     Returns no section if no run has a jury.
     """
@@ -63,7 +63,7 @@ def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -
 
 
 def _summary(statistics: JuryStatistics) -> str:
-    """Return one or two sentences on how often the judges agreed and how often the stronger judge was asked."""
+    """Return one or two sentences saying how often the judges agreed and how often the stronger judge was asked."""
     text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
     if statistics.escalate_to is not None:
         text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
@@ -74,9 +74,9 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note on each jury of the runs.
+    """Return a note about each jury in the runs.
 
-    If the first result of a file is not from a jury, the rest of the file is not read.
+    If the first result in a file is not from a jury, the rest of the file is not read.
     """
     notes = []
     for run in runs:
@@ -90,7 +90,7 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results that the note is about; none if the file's first result is not from a jury.
+    """Yield the results that the note is about, or none if the first result in the file is not from a jury.
 
     Requires `run.source`.
     """
@@ -105,7 +105,7 @@ def _results(run: NotedRun) -> Iterator[VerificationResult]:
 
 
 def _text(statistics: JuryStatistics) -> str:
-    """Return the text of a note: the rates of the single judges, their agreement, and what escalation saved."""
+    """Return the text of a note: the rates of the individual judges, their agreement, and what escalation saved."""
     alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in statistics.judges)
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
@@ -117,6 +117,6 @@ def _text(statistics: JuryStatistics) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    """Return a rate with its denominator and any undecided answers; "without a verdict" if it has no value."""
+    """Return a rate with its denominator and any undecided answers, or "without a verdict" if it has no value."""
     text = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
     return text + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

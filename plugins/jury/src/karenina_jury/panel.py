@@ -1,14 +1,14 @@
 """`JuryPanel`: the judges vote on an answer, and a stronger judge decides if there is no quorum.
 
-1. The first judges evaluate the answer concurrently, each as in a run of its own.
+1. The first judges evaluate the answer concurrently, each as in a separate run.
 2. Their votes are counted: the values of each verified field, or the verdicts (see `votes`).
-3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
-  result is that of the jury. Without such a judge, or if it fails, the answer is not judged. Undecided judges cast no
-  vote on verdicts, but their values count like those of other judges.
-4. The result names the jury as its judge, and contains every vote (`JuryRecord`).
+3. If there is no quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and
+  its result becomes the jury's result. If there is no such judge, or it fails, the answer is not judged. Undecided
+  judges cast no vote on verdicts, but their values count like those of other judges.
+4. The result names the jury as its judge and contains every vote (`JuryRecord`).
 
 Calls are made and stored as for single judges. Which calls are made depends only on replies, so a run that is resumed,
-replayed or rescored makes the same calls. The exception is a vote on verdicts, which depends on the truth.
+replayed or rescored makes the same calls. The exception is a vote on verdicts, which depends on the ground truth.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     """Return the jury of a run.
 
     Raises `ConfigError` if the run has no templates, `jury.escalate_to` is not a judge, fewer than two judges vote, or
-    the quorum is not more than half of them.
+    the quorum is not more than half of the voting judges.
     """
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
@@ -77,7 +77,7 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
 
 @dataclass(slots=True)
 class _Vote:
-    """The vote on one answer: the ballots of the judges, their count, and the template if it was needed."""
+    """The vote on one answer: the judges' ballots, their count, and the template if it was needed."""
 
     asked: list[Ballot]
     count: Count
@@ -85,7 +85,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury: the judges that vote, the quorum, and the judge that decides if there is no quorum (if there is one)."""
+    """A jury: the voting judges, the quorum, and the judge, if any, that decides when there is no quorum."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -103,7 +103,7 @@ class JuryPanel:
         )
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the jury's result on an answer, with every vote in its extension `karenina-jury`."""
+        """Return the jury's result on an answer. The extension `karenina-jury` contains every vote."""
         results = await gather_all(answer.ask(judge) for judge in self._first)
         ballots = [Ballot(judge.id, result) for judge, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
@@ -119,7 +119,7 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
-        """Count the ballots by verdict or by field, as configured.
+        """Count the ballots by verdict or by field, depending on the configuration.
 
         The template is not loaded for a vote on verdicts, or if every judge failed.
         """
@@ -132,7 +132,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
-        """Return a record of the vote without ballots, which `evaluate` adds."""
+        """Return a record of the vote without ballots, which `evaluate` adds later."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,
@@ -142,9 +142,9 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result by vote or by the stronger judge.
+        """Return the result determined by the vote or by the stronger judge.
 
-        Writes into `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
+        Records in `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
         `vote.asked`.
         """
         first = vote.asked[0].result
@@ -171,7 +171,7 @@ class JuryPanel:
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
     """Return the outcome of an answer without a quorum.
 
-    It is `UNDECIDED` if a judge is undecided and none failed, else `PARSE_ERROR`.
+    It is `UNDECIDED` if a judge is undecided and none failed, otherwise `PARSE_ERROR`.
     """
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
@@ -179,7 +179,7 @@ def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule or, if no field has one, all except reasoning fields.
+    """Return the fields to vote on: those with a rule or, if no field has a rule, all except reasoning fields.
 
     Returns an empty list if `bound` is None.
     """
@@ -192,7 +192,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 async def _elected(vote: _Vote) -> VerificationResult:
     """Return the result of the first judge that agrees with the majority on all fields.
 
-    If there is none, return the majority's values as a combined result.
+    If there is no such judge, the majority's values are returned as a combined result.
     """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
@@ -204,6 +204,6 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
-    """Return a text on which judges found no excerpt for which values; None if no excerpt is missing."""
+    """Return a message saying which judges found no excerpt for which values, or None if no excerpt is missing."""
     missing = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in missing.items()) or None

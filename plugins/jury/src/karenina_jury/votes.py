@@ -1,6 +1,7 @@
-"""Judge votes: how the judges of a jury vote (`Jury`), what each judge found in an answer, and what a quorum agrees on.
+"""Votes of judges: how a jury votes (`Jury`), what each judge found in an answer, and what a quorum agrees on.
 
-Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
+Values are compared with each other but never with the ground truth, so that the calls made in a run do not depend on
+the ground truth.
 """
 
 from __future__ import annotations
@@ -61,16 +62,16 @@ class JurySettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The id of a judge, and the judge's result on the answer."""
+    """The ID of a judge, and the judge's result for the answer."""
 
     judge: str
     result: VerificationResult
 
     @property
     def kind(self) -> str | None:
-        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer; None if the judge failed.
+        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer, or None if the judge failed.
 
-        If the values cannot be compared with the truth, the kind is still `FIELDS`.
+        If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -80,12 +81,12 @@ class Ballot:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values that the judge extracted."""
+        """The values extracted by the judge."""
         return self.result.template.parsed_llm_response or {}
 
     @property
     def missing_excerpts(self) -> Sequence[str]:
-        """The fields for which the judge found no excerpt; empty without deep judgment."""
+        """The fields for which the judge found no excerpt. There are none without deep judgment."""
         judgment = self.result.deep_judgment
         return (judgment.attributes_without_excerpts or ()) if judgment is not None else ()
 
@@ -94,9 +95,9 @@ class Ballot:
 class Count:
     """The counted votes of a jury.
 
-    `agreement` is the share of judges with the most frequent vote, for each field (or for the outcome or the verdict).
-    `values` contains the value of each field that has a quorum, and `agreeing` the ballots with all of these values.
-    `undecided` is the reason why there is no quorum; None if there is one.
+    `agreement` is the share of judges that cast the most frequent vote, for each field (or for the outcome or the
+    verdict). `values` contains the value of each field that has a quorum, and `agreeing` contains the ballots with all
+    of these values. `undecided` is the reason why there is no quorum, or None if there is one.
     """
 
     agreement: Mapping[str, float]
@@ -108,8 +109,8 @@ class Count:
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
     """Count the votes on the value of each field. Failed judges cast no vote, but count in every denominator.
 
-    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if the quorum is for no
-    failure. If any field has no quorum, the count has no values.
+    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if a quorum votes that
+    no check failed it. If any field has no quorum, the count has no values.
     """
     votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
@@ -145,11 +146,11 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a key that is equal for equivalent values.
+    """Return a key that is the same for equivalent values.
 
-    Texts are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same. Lists
-    are equivalent if they differ only in order. Numbers are equivalent if they are equal, but a number is never
-    equivalent to a text or boolean.
+    Strings are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same.
+    Lists are equivalent if they differ only in order. Numbers are equivalent if they are equal, but a number is never
+    equivalent to a string or boolean.
     """
     match value:
         case str():
@@ -168,7 +169,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
-    """Return text in folded case and spacing, without outer punctuation. Text that is all punctuation is kept."""
+    """Return text with case and spacing folded and outer punctuation removed. All-punctuation text is kept."""
     words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
@@ -178,8 +179,8 @@ def _winner(
 ) -> tuple[Hashable, float, str | None]:
     """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one).
 
-    Among equally frequent votes, the first is returned. `shown` maps judges to texts that represent their votes in the
-    reason.
+    If several votes are equally frequent, the first is returned. `shown` maps judges to the strings that represent
+    their votes in the reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"
@@ -191,10 +192,10 @@ def _winner(
 
 
 def _ballots_for(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
-    """Return the ballots of the judges whose vote is `winner`. Judges without a vote are left out."""
+    """Return the ballots of the judges whose vote is `winner`. Judges without a vote are omitted."""
     return [ballot for ballot in ballots if ballot.judge in votes and votes[ballot.judge] == winner]
 
 
 def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
-    """Return each judge's value of a field as text, cut to 80 characters."""
+    """Return each judge's value for a field as a string, cut to 80 characters."""
     return {ballot.judge: repr(ballot.values.get(name))[:80] for ballot in ballots}

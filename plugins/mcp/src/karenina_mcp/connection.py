@@ -60,7 +60,7 @@ USUAL_VARIABLES: Final = (
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
     """Return the transport to a server, without connecting yet.
 
-    `output` receives the server process's stderr, and the reason if the server is stopped. Raises `ValueError` if the
+    `output` receives the server process's stderr and, if the server is stopped, the reason. Raises `ValueError` if the
     command line is empty, its program is not found, or an environment variable is not set.
     """
     if server.is_remote:
@@ -76,7 +76,7 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
     """Connect to a server by URL for the duration of the block.
 
-    A reply that exceeds `bounds` or is broken closes the connection, and `output.stopped` states why.
+    A reply that is broken or exceeds `bounds` closes the connection, and `output.stopped` states the reason.
     """
 
     def note(error: BrokenReply | ReplyTooLarge) -> None:
@@ -95,9 +95,9 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text blocks of a result, joined by newlines. Other content is described, but its data is left out.
+    """Return the text blocks of a result, joined by newlines. Other content is described, but its data is omitted.
 
-    If this gives no text, the structured content is returned as JSON.
+    If there is no such text, the structured content is returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -106,7 +106,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
-    """Yield the text of each block. Links are written out, and images, audio and binary resources only described."""
+    """Yield the text of each block. Links are written out; images, audio and binary resources are only described."""
     for block in blocks:
         if isinstance(block, TextContent):
             yield block.text
@@ -125,7 +125,7 @@ def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
 
 
 def _size(base64: str) -> int:
-    """Return the number of bytes that a Base64 text encodes."""
+    """Return the number of bytes encoded by a Base64 string."""
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
@@ -133,9 +133,9 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Return the form that the server asks for, filled with its defaults.
+    """Return the form requested by the server, filled in with its default values.
 
-    Declines if a required field has no default, or if the server asks for a web page to be opened.
+    Declines if a required field has no default, or if the server wants a web page to be opened.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -163,7 +163,7 @@ async def open_connections(
 ) -> AsyncIterator[list[Connection]]:
     """Connect to all servers and list their tools, for the duration of the block.
 
-    Raises `PortError` of category `connection` if a server cannot be reached, after closing the other connections.
+    If a server cannot be reached, closes the other connections and raises `PortError` of category `connection`.
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
@@ -179,8 +179,8 @@ async def open_connections(
 class Connection:
     """A connection to one server. If the server ends, the next call reconnects.
 
-    All calls in flight, including those of other items, fail when a server ends. Each of them is retried once, on a new
-    server and one at a time, so that a call that crashes every server does not make the others fail.
+    When a server ends, all calls in progress fail, including those for other items. Each of them is retried once, on a
+    new server and one at a time, so that a call that crashes every server does not make the others fail.
     """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
@@ -206,7 +206,7 @@ class Connection:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool and return its result as text. A call that fails because the server ended is repeated once.
 
-        Raises `ToolError` if the tool fails or does not answer in time, and `PortError` if the server ended twice.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -221,10 +221,10 @@ class Connection:
                     raise PortError(message, category=ErrorCategory.CONNECTION) from None
 
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call the tool once, and return its result as text.
+        """Call the tool once and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not answer in time, and `_ServerGone` if the server ended or cannot
-        be started.
+        Raises `ToolError` if the tool fails or does not respond in time, and `_ServerGone` if the server ended or
+        cannot be started.
         """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
@@ -245,14 +245,14 @@ class Connection:
         return message
 
     async def aclose(self) -> None:
-        """Close the connection, and stop the server if a command started it."""
+        """Close the connection, and stop the server if it was started by a command."""
         if self._link is not None:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client; connect first if there is none or its server has ended.
+        """Return the connected client, connecting first if there is no client or its server has ended.
 
-        Raises `_CannotConnect` if this fails.
+        Raises `_CannotConnect` if the connection fails.
         """
         async with self._one_at_a_time:
             if self._link is None or self._link.over:
@@ -262,9 +262,9 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools that the server lists on its first `MOST_PAGES` pages.
+        """Return the tools listed on the first `MOST_PAGES` pages of the server's tool list.
 
-        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`.
+        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -281,7 +281,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
-        """Return why the server cannot be used, with the end of its stderr, without secrets."""
+        """Return why the server cannot be used, followed by the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"it did not answer within {seconds:g} s; raise start_timeout"
@@ -292,7 +292,7 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
-        """Return the error to raise for a failed call: `_ServerGone` if the server ended, else `ToolError`.
+        """Return the error to raise for a failed call: `_ServerGone` if the server ended, otherwise `ToolError`.
 
         If the server has dropped the session, the next call reconnects.
         """
@@ -316,7 +316,7 @@ class Connection:
 class _ServerGone(Exception):
     """Raised when a call fails because the server ended or could not be started.
 
-    `stopped` is True if this program stopped it, because a reply exceeded a limit or was broken.
+    `stopped` is True if this program stopped the server because a reply was broken or exceeded a limit.
     """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
@@ -329,7 +329,7 @@ class _CannotConnect(Exception):
 
 
 class _ClientTask:
-    """A client, with the task that opens and closes it: only the task that opened a client may close it."""
+    """A client and the task that opens and closes it. Only the task that opened a client may close it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -343,7 +343,7 @@ class _ClientTask:
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
-        """Close the client, and wait until it is closed."""
+        """Close the client and wait until it is closed."""
         # Cancel the scope, not the task: the library's shutdown of a server process is shielded only from the former.
         self._scope.cancel()
         await asyncio.wait([self._task])
@@ -351,7 +351,7 @@ class _ClientTask:
     async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         """Connect the client and keep it open until `end` is called or the connection breaks.
 
-        An error is not raised here but by `client`, if it is waiting.
+        An error is not raised here, but by `client` if it is waiting.
         """
         try:
             with self._scope:
@@ -366,16 +366,19 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "it was closed"))
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to those who wait for the client. Does nothing once it is connected or has failed."""
+        """Report an error to callers waiting for the client.
+
+        Does nothing once the client is connected or has failed.
+        """
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
             self._ready.exception()  # mark it as retrieved: no task may be awaiting it
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
-    """Return a client for the server, not yet connected.
+    """Return a client for the server that is not connected yet.
 
-    It answers elicitation only if the server's option is "defaults".
+    The client responds to elicitation only if the server's option is "defaults".
     """
     return Client(
         transport(server, workspace, output, bounds),
@@ -385,7 +388,10 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the message of an error, or its type if the message is empty. Of validation errors, only the first."""
+    """Return the message of an error, or its type if the message is empty.
+
+    For several validation errors, only the first is returned.
+    """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"it violates the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -393,7 +399,7 @@ def _error_text(error: BaseException) -> str:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Return whether the error means that the server is gone, or that a remote server has dropped the session."""
+    """Return whether the error means that the server is gone or, for a remote server, has dropped the session."""
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")

@@ -1,4 +1,4 @@
-"""Settings of MCP servers, and the servers configured in a model's fields."""
+"""Settings of MCP servers, and the servers configured in the fields of a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HIDDEN: Final = "***"
 
 
 class ServerOptions(StrictSettings):
-    """The options of one server, from `ModelConfig.mcp_server_options`. The values of `headers` are secrets."""
+    """The options of one server, from `ModelConfig.mcp_server_options`. Header values are secret."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -63,7 +63,7 @@ class Server:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the address is a URL, not a command line."""
+        """Whether the address is a URL rather than a command line."""
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
@@ -71,10 +71,10 @@ class Server:
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """Return the words of the command line with environment variables expanded.
+        """Return the words of the command line, with environment variables expanded.
 
-        The program becomes an absolute path. It is searched for in PATH, then beside this Python. Raises `ValueError`
-        if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
+        The program is replaced by its absolute path. It is searched for in PATH, then next to this Python. Raises
+        `ValueError` if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -82,17 +82,17 @@ class Server:
         return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
-        """Return the headers with environment variables expanded. Raises `ValueError` if one is unset or empty."""
+        """Return the headers, with environment variables expanded. Raises `ValueError` if one is unset or empty."""
         return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
     def passed_variables(self) -> dict[str, str]:
-        """Return the environment variables in `environment`. Raises `ValueError` if one is unset or empty."""
+        """Return the environment variables named in `environment`. Raises `ValueError` if one is unset or empty."""
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """Return the texts that messages must not contain: values of headers and variables, and secrets in the URL.
+        """Return the strings that messages must not contain: values of headers and variables, and secrets in the URL.
 
-        Texts of up to 3 characters are left out. Returns an empty set if a variable is unset or empty.
+        Strings of up to 3 characters are omitted. Returns an empty set if a variable is unset or empty.
         """
         try:
             values = {*self.headers().values(), *self.passed_variables().values()}
@@ -107,7 +107,7 @@ class Server:
         return f"the MCP server {self.name!r} ({self._shown()})"
 
     def _shown(self) -> str:
-        """Return the address without secrets, for messages."""
+        """Return the address without secrets, as shown in messages."""
         if self.is_remote:
             return redact_url(self.address)
         return shlex.join(_without_secrets(shlex.split(self.address)))
@@ -119,9 +119,9 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return the model's servers, validated.
+    """Return the model's validated servers.
 
-    Raises `AdapterConfigError` with all problems that were found.
+    Raises `AdapterConfigError`, listing all the problems found.
     """
     servers: list[Server] = []
     problems: list[str] = []
@@ -148,7 +148,7 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Return `text` with `${NAME}` replaced by environment variables.
+    """Return `text` with `${NAME}` replaced by the values of environment variables.
 
     Raises `ValueError` if a variable is unset or empty.
     """
@@ -163,7 +163,7 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if it is not found."""
+    """Return the absolute path of a program in PATH or next to this Python. Raises `ValueError` if it is not found."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
         raise ValueError(f"the program {program!r} was not found: install it, or set its full path")
@@ -171,7 +171,7 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
-    """Yield a message for each problem of a server's address and options."""
+    """Yield a message for each problem with a server's address and options."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:
@@ -189,7 +189,7 @@ def _server_problems(server: Server) -> Iterator[str]:
 
 
 def _url_problems(server: Server) -> Iterator[str]:
-    """Yield a message for each problem of a server's URL and headers.
+    """Yield a message for each problem with a server's URL and headers.
 
     Raises `ValueError` if the URL is invalid or an environment variable is unset or empty.
     """
@@ -205,7 +205,7 @@ def _url_problems(server: Server) -> Iterator[str]:
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
-    """Yield a message for each problem of the tool filter and descriptions that shows before tools are listed."""
+    """Yield a message for each problem with the tool filter and descriptions that shows before tools are listed."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
         yield "mcp_tool_filter is empty, so the model would get no tool; name some tools, or remove it"
@@ -221,15 +221,15 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 
 def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
-    """Return a message on an invalid option of a server."""
+    """Return a message about an invalid server option."""
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:
-    """Yield the words of a command line, with the values of options and variables with a secret's name hidden.
+    """Yield the words of a command line, hiding the values of options and variables whose names suggest a secret.
 
-    Whether a name is a secret's is decided by words such as "key" and "token". References to variables remain.
+    Words such as "key" and "token" in a name suggest a secret. References to variables are kept.
     """
     hide_next = False
     for word in words:

@@ -1,4 +1,4 @@
-"""A transport for servers that a command starts, over their standard input and output.
+"""A transport for servers started by a command, which uses their standard input and output.
 
 The library's own transport buffers lines of any length, reads them in quadratic time, writes all of the server's stderr
 to disk, and leaves child processes of the server running if the server itself ends in time.
@@ -48,7 +48,7 @@ class Output:
     _tail: bytearray = field(default_factory=bytearray)
 
     def add(self, chunk: bytes) -> None:
-        """Add stderr output, of which only the end is kept."""
+        """Add stderr output. Only the end of the output is kept."""
         self._tail += chunk[-_TAIL_BYTES:]
         del self._tail[:-_TAIL_BYTES]
 
@@ -67,8 +67,8 @@ async def connect_stdio(
 ) -> AsyncIterator[Streams]:
     """Start a server, connect to it for the duration of the block, and then stop the server and its process group.
 
-    The server's environment consists of the library's usual variables and `environment`. A server that writes more
-    bytes than `bounds` allows, or more than `MOST_MESSAGES` lines, after one request is disconnected.
+    The server's environment consists of the library's usual variables and `environment`. A server that, after one
+    request, writes more bytes than `bounds` allows or more than `MOST_MESSAGES` lines is disconnected.
     """
     process = await anyio.open_process(
         list(command),
@@ -99,7 +99,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """The bytes and lines that a server may still write before the next request."""
+    """The number of bytes and lines that a server may still write before the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)
@@ -109,11 +109,14 @@ class _Allowance:
         self.renew()
 
     def renew(self) -> None:
-        """Reset the allowance, because a new request is sent."""
+        """Reset the allowance when a new request is sent."""
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output of `size` bytes and `lines` lines. Return a message if this exceeds the allowance, else None."""
+        """Count output of `size` bytes and `lines` lines.
+
+        Returns a message if it exceeds the allowance, otherwise None.
+        """
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -126,7 +129,7 @@ async def _read(
 ) -> None:
     """Pass the server's messages on to the session until its output ends or exceeds the allowance.
 
-    If it exceeds the allowance, the session ends and `output.stopped` states why. Further output is discarded.
+    If the allowance is exceeded, the session ends and `output.stopped` states the reason. Further output is discarded.
     """
     assert process.stdout is not None
     line = bytearray()
@@ -146,7 +149,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and discard the remaining output, slowly: a server that blocks on a full pipe cannot exit by itself."""
+    """Read and discard the remaining output slowly, because a server blocked by a full pipe cannot exit on its own."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -154,7 +157,10 @@ async def _drain(stream: ByteReceiveStream) -> None:
 
 
 def _message(line: bytes) -> Incoming:
-    """Return a line as a message. Return, not raise, a `ValueError` if it is invalid or has too many values."""
+    """Parse a line as a message.
+
+    Returns, rather than raises, a `ValueError` if it is invalid or has too many values.
+    """
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message of more than {MOST_VALUES} values")
     try:
@@ -171,7 +177,7 @@ async def _write(
 ) -> None:
     """Pass the session's messages on to the server. Each request renews the allowance.
 
-    If the server can no longer be written to, the session ends.
+    The session ends if it is no longer possible to write to the server.
     """
     assert process.stdin is not None
     try:
@@ -186,7 +192,7 @@ async def _write(
 
 
 async def _read_stderr(process: Process, output: Output) -> None:
-    """Read the server's stderr, of which `output` keeps the end. After `_FREE_STDERR` bytes, it is read slowly."""
+    """Read the server's stderr and add it to `output`. After `_FREE_STDERR` bytes, it is read slowly."""
     assert process.stderr is not None
     size = 0
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -219,7 +225,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    """Wait until the process has ended, but not longer than `_GRACE` seconds."""
+    """Wait until the process has ended, but no longer than `_GRACE` seconds."""
     # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process

@@ -32,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """A tool of a server. `name` is the name that the model sees, and `own_name` the tool's name on the server."""
+    """A tool of a server. `name` is the name shown to the model, and `own_name` is the tool's name on the server."""
 
     name: str
     description: str
@@ -48,16 +48,16 @@ class MCPTool:
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Call the tool and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not answer in time, and `PortError` if the server ended twice.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice.
         """
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Return the tools that the model gets, in the order in which the servers list them.
+    """Return the tools available to the model, in the order in which the servers list them.
 
-    `mcp_tool_filter` and `mcp_tool_description_overrides` may use a tool's name as the model sees it (with its prefix)
-    or as the server lists it. Characters that are not allowed in tool names become underscores. Raises a permanent
+    `mcp_tool_filter` and `mcp_tool_description_overrides` may use a tool's name as shown to the model (with its prefix)
+    or as listed by the server. Characters that are not allowed in tool names become underscores. Raises a permanent
     `PortError` for an unknown name, for two tools with the same name, and for a tool list or name that is too long.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
@@ -82,7 +82,7 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield a message for each reason why a server's tool list is too large for requests."""
+    """Yield a message for each reason why a server's tool list is too large to be sent in requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -94,19 +94,22 @@ def _listing_problems(connection: Connection) -> Iterator[str]:
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
-    """Return a listed tool, with its prefix. The description is its own, else its title, else empty."""
+    """Return a listed tool, with its prefix.
+
+    Its description is the listed description or, failing that, its title. It is empty if the tool has neither.
+    """
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
     return MCPTool(name, described, {"type": "object", **tool.input_schema}, tool.name, connection)
 
 
 def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
-    """Return the tool with the description `text`, or unchanged if it is None."""
+    """Return the tool with `text` as its description, or unchanged if `text` is None."""
     return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
-    """Return a message for each name that no tool has, neither with its prefix nor without."""
+    """Return a message for each name that no tool has, either with or without its prefix."""
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, offered)}"
@@ -116,7 +119,10 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
-    """Return a message on two tools with the same name, with the cure if they are on different servers."""
+    """Return a message about two tools with the same name.
+
+    If they are on different servers, it includes the solution.
+    """
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
         return f"the MCP server {one.connection.server.name!r} offers two tools named {one.name!r}"
@@ -128,11 +134,12 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
 
 
 class MCPSource:
-    """The source of tools from the servers in `mcp_urls_dict`.
+    """The source that provides tools from the servers in `mcp_urls_dict`.
 
-    A URL is connected to over streamable HTTP, and a command line is run as a process and connected to over stdio. The
-    command line is split as by a shell but run without one, in the agents' workspace if they have one. The process gets
-    only a few common environment variables, and those that `mcp_server_options` names.
+    A server given by a URL is connected over streamable HTTP. A server given by a command line is run as a process and
+    connected over stdio. The command line is split like a shell command but run without a shell, in the agents'
+    workspace if they have one. The process gets only a few common environment variables and those named in
+    `mcp_server_options`.
     """
 
     name = "mcp"
@@ -142,7 +149,7 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` if the settings of a server are invalid. No server is started or connected to."""
+        """Raise `AdapterConfigError` if the settings of a server are invalid. No server is started or contacted."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
@@ -158,7 +165,7 @@ class MCPSource:
 async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
     """Connect to the model's servers for the duration of the block, and yield their tools.
 
-    Raises what `MCPSource.open` describes.
+    Raises the errors described in `MCPSource.open`.
     """
     from karenina_mcp.connection import open_connections
     from karenina_toolkit.replies.reply_bounds import ReplyBounds

@@ -1,6 +1,6 @@
-"""OpenTelemetry for Karenina's runs: spans, and an event for each verdict and score. The entry point names `plugin`.
+"""OpenTelemetry for Karenina runs: spans, and an event for each verdict and score. The entry point names `plugin`.
 
-As usual with OpenTelemetry, the environment variables `OTEL_*` configure the destination. If the program has set up the
+As usual with OpenTelemetry, the `OTEL_*` environment variables configure the destination. If the program has set up the
 SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
 """
 
@@ -33,7 +33,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run, if the configuration enables it.
+        """Return the observer that traces a run, if the configuration enables tracing.
 
         Returns an empty list if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if a configured
         exporter is not installed.

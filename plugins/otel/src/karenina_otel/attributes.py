@@ -1,4 +1,4 @@
-"""The attributes of call spans and of evaluation events, as the semantic conventions define them.
+"""The attributes of call spans and evaluation events, as defined by the semantic conventions.
 
 A call's span has attributes at its start and at its end, with the messages as JSON. A result has one evaluation for the
 verdict, and one for each trait score.
@@ -38,7 +38,7 @@ CORRECTNESS: Final = "correctness"
 
 
 def input_messages(messages: Sequence[Message]) -> str:
-    """Return the messages sent to a model, as JSON in the format of the conventions."""
+    """Return the messages sent to a model as JSON, in the format of the conventions."""
     return _json([_message(message) for message in messages])
 
 
@@ -50,7 +50,7 @@ def output_messages(reply: Reply) -> str:
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages of a reply. Only an agent's reply has several: its whole trace."""
+    """Return the messages in a reply. Only an agent's reply has more than one message, namely its whole trace."""
     if isinstance(reply, AgentReply):
         return reply.trace
     if isinstance(reply, Turn):
@@ -62,7 +62,7 @@ def _reply_messages(reply: Reply) -> Sequence[Message]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Return a message in the format of the conventions. Empty text and empty reasoning are left out."""
+    """Return a message in the format of the conventions. Empty text and empty reasoning are omitted."""
     parts: list[dict[str, Any]] = []
     if message.reasoning:
         parts.append({"type": "reasoning", "content": message.reasoning})
@@ -78,7 +78,10 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return `value` as JSON. What JSON cannot express is converted by `str`, and lone surrogates are replaced."""
+    """Encode `value` as JSON.
+
+    Values that JSON cannot express are converted by `str`, and lone surrogates are replaced.
+    """
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -86,7 +89,7 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
     """Return the name and the initial attributes of a call's span.
 
     The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and `chat` for
-    everything else, including an agent's single turns.
+    everything else, including the individual turns of an agent.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -154,7 +157,7 @@ def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A verdict or a score. If an error prevented it, `error` is the kind of error."""
+    """A verdict or a score. If an error prevented it, `error` is the type of the error."""
 
     name: str
     value: float | None = None
@@ -163,7 +166,7 @@ class Evaluation:
     error: str | None = None
 
     def attributes(self) -> dict[str, Value]:
-        """Return the attributes of the evaluation event, as the conventions define them."""
+        """Return the attributes of the evaluation event, as defined by the conventions."""
         return clean_attributes(
             {
                 EVALUATION_NAME: self.name,
@@ -178,8 +181,8 @@ class Evaluation:
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield all evaluations of a result.
 
-    Without `content`, an explanation contains only the names of stages, fields and traits, and quotes no answer, judge
-    or error message; scores then have no explanation.
+    Without `content`, an explanation contains only the names of stages, fields and traits, and does not quote any
+    answer, judge or error message. Scores then have no explanation.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -203,7 +206,9 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
-    """Return the reason for an outcome that names stages, fields and traits, and quotes no answer or error message."""
+    """Return the reason for an outcome, naming stages, fields and traits but not quoting any answer or error
+    message.
+    """
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"
@@ -220,7 +225,7 @@ def _why_without_content(result: VerificationResult) -> str:
 
 
 def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
-    """Return, by trait, the entries of all result extensions' fields whose names end in `field`."""
+    """Return the entries, by trait, of all fields in result extensions whose names end in `field`."""
     return {
         str(trait): str(text)
         for section in result.extensions.values()
@@ -252,7 +257,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """Return a score's number and label. A number has no label, and any other kind of score has neither."""
+    """Return the number and label of a score. A number has no label, and other kinds of scores have neither."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

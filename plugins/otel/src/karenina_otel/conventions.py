@@ -1,8 +1,8 @@
 """The names of span and event attributes.
 
 Names that start with `gen_ai.` are from the semantic conventions for generative AI, version 1.41 (status: development);
-the separate registry `gen-ai-dev` 1.42.0-dev has the same names. Attributes that the conventions do not define start
-with `karenina.`.
+the separate registry `gen-ai-dev` 1.42.0-dev has the same names. Attributes that are not defined by the conventions
+start with `karenina.`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _BY_INTERFACE: Final = {
 
 
 def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return the attributes without those that are None, and with lone surrogates in text replaced."""
+    """Return the attributes, omitting those that are None and replacing lone surrogates in strings."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -104,9 +104,9 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return the name of a model's provider, as in the conventions if it is listed there, and its server's attributes.
+    """Return the name of a model's provider, using the name in the conventions if there is one, and server attributes.
 
-    The attributes contain only the host and port of the server's URL, because a URL can contain a secret; they are
+    The attributes contain only the host and port of the server's URL, because a URL can contain a secret. They are
     empty if the model has no valid URL. The provider of an unknown server is the name of the model's interface, which
     determines the format of its telemetry.
     """

@@ -1,4 +1,4 @@
-"""The observer of a run. It records a span for the run, each answer, item, stage and call.
+"""The observer of a run, which records a span for the run and for each answer, item, stage and call.
 
 It also records an event for each evaluation.
 """
@@ -42,8 +42,8 @@ _SCOPE: Final = otel_context.create_key("karenina-scope")
 class _Scope:
     """An answer or item in progress.
 
-    `evaluated` is the span of the answering model's last call with a reply, to which evaluations refer. `last` is when
-    the latest stage ended, in nanoseconds since 1970.
+    `evaluated` is the span of the answering model's last call that returned a reply; evaluations refer to this span.
+    `last` is the time at which the latest stage ended, in nanoseconds since 1970.
     """
 
     span: Span
@@ -83,7 +83,7 @@ class RunObserver:
     def karenina_run_started(self, event: observers.RunStarted) -> None:
         """Open the telemetry, and start the run's span as a child of the program's current span.
 
-        Raises the error of an exporter that cannot be created.
+        If an exporter cannot be created, its error is raised.
         """
         self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
@@ -99,9 +99,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: observers.RunFinished) -> None:
-        """End all open spans, marked as interrupted, and the run's span, and send the remaining data.
+        """End the run's span and all open spans, which are marked as interrupted, and send the remaining data.
 
-        Waits a few seconds at most for the data to be sent.
+        Waits at most a few seconds for the data to be sent.
         """
         if self._telemetry is None:
             return
@@ -139,7 +139,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_started(self, event: observers.AnswerStarted) -> None:
-        """Start an answer's span, in a trace of its own with `otel_trace_per_answer`."""
+        """Start an answer's span. If `otel_trace_per_answer` is set, the answer has its own trace."""
         if self._telemetry is None:
             return
         links = None
@@ -164,7 +164,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_started(self, event: observers.ItemStarted) -> None:
-        """Start an item's span, which stays current for the rest of the task that runs the item."""
+        """Start an item's span, which remains the current span for the rest of the task that runs the item."""
         if self._telemetry is None:
             return
         answer = _current_scope()
@@ -175,10 +175,10 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End an item's span, and send its evaluations.
+        """End an item's span and send its evaluations.
 
-        An item that ran in another process gets its span only now. An item whose result is from an earlier run is
-        skipped.
+        The span of an item that ran in another process is created only now. An item whose result is from an earlier run
+        is skipped.
         """
         if self._telemetry is None:
             return
@@ -248,7 +248,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_started(self, event: observers.CallStarted) -> None:
-        """Start a call's span. A recorded answer gets none, because no model is called for it."""
+        """Start a call's span. A recorded answer has no span, because no model is called for it."""
         spec = event.call.endpoint.spec
         if self._telemetry is None or (spec is not None and spec.recorded):
             return
@@ -260,7 +260,7 @@ class RunObserver:
     def karenina_call_finished(self, event: observers.CallStarted, made: CallOutcome) -> None:
         """End a call's span.
 
-        The evaluations of an answer refer to the last call of the answering model that returned a reply.
+        The evaluations of an answer refer to the answering model's last call that returned a reply.
         """
         opened = self._open.pop(id(event), None)
         if opened is None:
@@ -278,17 +278,17 @@ class RunObserver:
     # ---- internals
 
     def _enter(self, event: object, span: Span) -> None:
-        """Make the span of an event the current one, and remember it in `_open` until the event ends."""
+        """Make the span of an event the current span, and store it in `_open` until the event ends."""
         self._open[id(event)] = _OpenSpan(event, span, otel_context.attach(trace.set_span_in_context(span)))
 
     def _leave(self, opened: _OpenSpan, now: int | None = None) -> None:
-        """End a span (at `now`, in nanoseconds since 1970), and make its parent the current one again."""
+        """End a span (at `now`, in nanoseconds since 1970) and make its parent the current span again."""
         opened.span.end(now)
         if opened.token is not None:
             otel_context.detach(opened.token)
 
     def _content(self, message: str | None) -> str | None:
-        """Return a message that may quote an answer; None if it is empty or `otel_content` is off."""
+        """Return a message that may quote an answer, or None if it is empty or `otel_content` is off."""
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
@@ -318,7 +318,7 @@ class RunObserver:
         )
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes of a result's verdict. The answer is among them only with `otel_content`."""
+        """Return the attributes of a result's verdict. The answer is included only if `otel_content` is set."""
         granular = result.template.verify_granular_result
         verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,
@@ -333,7 +333,7 @@ class RunObserver:
 
 
 def _current_scope() -> _Scope | None:
-    """Return the answer or item that the current task runs; None if there is none."""
+    """Return the answer or item that the current task is running, or None if there is none."""
     scope = otel_context.get_value(_SCOPE)
     return scope if isinstance(scope, _Scope) else None
 

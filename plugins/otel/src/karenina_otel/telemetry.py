@@ -1,7 +1,7 @@
-"""The connection to OpenTelemetry: the program's SDK, or one for this run, configured by the variables `OTEL_*`.
+"""The connection to OpenTelemetry: the program's own SDK, or one for this run, configured by `OTEL_*` variables.
 
 An unreachable backend does not delay a run: the SDK sends from its own threads, only its first warning is logged as a
-warning, and the end of the run waits a few seconds at most for the last spans.
+warning, and at the end, the run waits at most a few seconds for the last spans to be sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """A tracer, an event logger, and `close`, which sends the remaining data within a time limit."""
+    """A tracer, an event logger, and a `close` function that sends the remaining data within a time limit."""
 
     tracer: Tracer
     events: Logger
@@ -46,12 +46,12 @@ class Telemetry:
 
 
 def is_disabled() -> bool:
-    """Return whether the environment variable `OTEL_SDK_DISABLED` is "true", in any case."""
+    """Return whether the environment variable `OTEL_SDK_DISABLED` is "true", ignoring case."""
     return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def check_exporters() -> None:
-    """Raise `ConfigError` if an exporter that is set in the environment is not installed.
+    """Raise `ConfigError` if an exporter selected in the environment is not installed.
 
     Does nothing if the program has set up the SDK itself.
     """
@@ -61,9 +61,9 @@ def check_exporters() -> None:
 
 
 def open_telemetry() -> Telemetry:
-    """Return the program's telemetry if it has set up the SDK, else new telemetry for this run.
+    """Return the program's telemetry if it has set up the SDK itself, otherwise new telemetry for this run.
 
-    Raises `ConfigError` if an exporter is not installed, and the error of an exporter that cannot be created.
+    Raises `ConfigError` if an exporter is not installed. If an exporter cannot be created, its error is raised.
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
@@ -80,17 +80,17 @@ def _has_program_setup() -> bool:
 
 
 def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Telemetry:
-    """Return telemetry with a tracer and an event logger from the given providers."""
+    """Return telemetry whose tracer and event logger come from the given providers."""
     return Telemetry(
         tracers.get_tracer(SCOPE, __version__, SCHEMA_URL), logs.get_logger(SCOPE, __version__, SCHEMA_URL), close
     )
 
 
 def make_own_telemetry() -> Telemetry:
-    """Return telemetry for this run only, configured by the variables `OTEL_*`.
+    """Return telemetry for this run only, configured by the `OTEL_*` variables.
 
     Until it is closed, OpenTelemetry's warnings go to the run's log. Raises `ConfigError` if an exporter is not
-    installed, and the error of an exporter that cannot be created.
+    installed. If an exporter cannot be created, its error is raised.
     """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
@@ -130,7 +130,7 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters named in an environment variable, parsed as the SDK parses it. By default, OTLP.
+    """Return the exporters named in an environment variable, which is parsed as in the SDK. The default is OTLP.
 
     Raises `ConfigError` if an exporter is not installed.
     """
@@ -154,7 +154,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the possible names of the exporter for the configured protocol. If none is set: HTTP first, then gRPC."""
+    """Return the possible exporter names for the configured protocol: by default, HTTP first, then gRPC."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:
@@ -166,7 +166,7 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
     """Run the functions in parallel, and return the threads that did not end within the time limit.
 
     The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If time runs out without a
-    warning, one is logged.
+    warning, a warning is logged.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
@@ -185,7 +185,7 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
 
 
 class _WarningRelay(logging.Handler):
-    """A handler that relays OpenTelemetry's warnings to the run's log, all but the first as debug messages."""
+    """A handler that relays OpenTelemetry's warnings to the run's log, all but the first one as debug messages."""
 
     _active: Final[list[_WarningRelay]] = []
     _lock: Final = threading.Lock()
@@ -195,7 +195,7 @@ class _WarningRelay(logging.Handler):
         self.seen = threading.Event()
 
     def begin(self) -> None:
-        """Start relaying, and keep OpenTelemetry's messages from other handlers."""
+        """Start relaying, and keep OpenTelemetry's messages away from other handlers."""
         with self._lock:
             self._active.append(self)
             source = logging.getLogger("opentelemetry")
@@ -212,7 +212,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = source.propagate or not self._active
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record's message on one line: as a warning the first time, else as a debug message."""
+        """Log the record's message on a single line: as a warning the first time, otherwise as a debug message."""
         first = not self.seen.is_set()
         self.seen.set()
         level = logging.WARNING if first else logging.DEBUG

@@ -1,4 +1,4 @@
-"""The price list in the installed release of genai-prices, as tariffs."""
+"""The price list in the installed release of genai-prices, converted to tariffs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _THOUSAND: Final = 1000
 
 @dataclass
 class PublishedPrices:
-    """The price list of genai-prices: providers' published prices in dollars, without individual discounts.
+    """The price list of genai-prices: the providers' published prices in dollars, without individual discounts.
 
-    `at` is the time for which prices are returned, or None for the time of the lookup: some prices apply only from a
-    certain day, or at certain hours. A run looks each model up once.
+    `at` is the time for which prices are returned, or None for the time of the lookup. It matters because some prices
+    apply only from a certain day, or at certain hours. A run looks up each model once.
     """
 
     name: str = "genai-prices"
@@ -41,10 +41,10 @@ class PublishedPrices:
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff and the list's name for the model; None if the list has no price for it.
+        """Return a model's tariff and its name in the list, or None if the list has no price for it.
 
-        `served_by` is a provider or base URL. If it is None, the model's name decides. A model without prices is free
-        if its name ends in ":free".
+        `served_by` is a provider or base URL. If it is None, the provider is inferred from the model's name. A model
+        without prices is free if its name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 
@@ -65,12 +65,12 @@ class PublishedPrices:
 
 
 def _provider(name: str) -> str:
-    """Return the provider's name in the list. Names that start with "azure", such as `azure_openai`, mean Azure."""
+    """Return the provider's name in the list. Names that start with "azure", such as `azure_openai`, refer to Azure."""
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text tokens; None if input or output tokens have no price."""
+    """Return the tariff for text tokens, or None if input or output tokens have no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
@@ -90,7 +90,7 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """Return the rates for a request with `size` input tokens. `listed` are the prices of the five kinds of tokens."""
+    """Return the rates for a request with `size` input tokens. `listed` contains the prices of the five token types."""
     read, write, cached, cache_write, reasoning = (
         _price_at(price, size) if price is not None else None for price in listed
     )

@@ -1,10 +1,10 @@
-"""A pytest plugin that collects `*.karenina.yaml` files and makes each question a test.
+"""A pytest plugin that collects `*.karenina.yaml` files and turns each question into a test.
 
 No other part of Karenina is imported before such a file is collected.
 
-The options decide where requests and keys are sent, and which code runs. They are therefore accepted only from the
-command line and from PYTEST_ADDOPTS: pytest reads its configuration file from the folder of the tests, which may be
-somebody else's.
+The options determine where requests and keys are sent, and which code is run. They are therefore accepted only from the
+command line and from PYTEST_ADDOPTS: pytest reads its configuration file from the test folder, which may belong to
+somebody else.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the error for options set in pytest's configuration file; collecting a benchmark file raises it."""
+    """Store the error about options set in pytest's configuration file. Collecting a benchmark file raises it."""
     worker = getattr(config, "workerinput", None)  # a pytest-xdist worker does not have the user's command line
     config.stash[FROM_FILES] = _find_error(config) if worker is None else worker[_OF_WORKERS]
 
@@ -67,7 +67,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _find_error(config: pytest.Config) -> str:
-    """Return the error for options that were not given by the user; empty if there are none."""
+    """Return the error about options that were not set by the user, or an empty string if there are none."""
     words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     names = ", ".join(_options_of_files(config, words))
     if not names:
@@ -80,7 +80,7 @@ def _find_error(config: pytest.Config) -> str:
 
 
 def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[str]:
-    """Yield this plugin's options that are set but were not given in `words`, the user's own arguments."""
+    """Yield this plugin's options that are set but do not appear in `words`, the user's own arguments."""
     if config.getini("karenina_config") and not config.getoption("karenina_config"):
         yield f"karenina_config (--karenina-config {config.getini('karenina_config')})"
     for name, value in vars(config.option).items():
@@ -93,7 +93,7 @@ def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[s
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return a collector for a `*.karenina.yaml` file, and None for any other file."""
+    """Return a collector for a `*.karenina.yaml` file, or None for any other file."""
     if not file_path.name.endswith(SUFFIXES):
         return None
     from karenina_pytest.items import BenchmarkFile
@@ -103,7 +103,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the pass rate of each answering model and judge, for files that were run with several of them."""
+    """Print the pass rate for each answering model and judge, for files that were run with several of them."""
     for name, table in config.stash.get(GROUPS, ()):
         from karenina_engine.results.summary_text import GROUP_TEXTS
         from karenina_terminal.text_layout import format_table

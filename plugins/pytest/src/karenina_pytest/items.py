@@ -1,4 +1,4 @@
-"""The collector of benchmark files, and the tests of their questions."""
+"""The collector for benchmark files, and the tests of their questions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordin
 
 
 class BenchmarkFile(pytest.File):
-    """A benchmark file. Its selected questions run together, when the first of their tests is set up."""
+    """A benchmark file. Its selected questions are run together when the first of their tests is set up."""
 
     _results: Mapping[str, Sequence[VerificationResult]] | None = None
     _error: Exception | None = None
@@ -49,9 +49,9 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question. The first call runs all selected questions of the file.
+        """Return the results for a question. The first call runs all selected questions in the file.
 
-        If the run fails, this call and every later one raise its `KareninaError` or `BadParameter`.
+        If the run fails, this call and every later call raise the run's `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -64,7 +64,7 @@ class BenchmarkFile(pytest.File):
         return self._results.get(question, ())
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
-        """Run the selected questions of this file, and return their results by question id.
+        """Run the selected questions in this file, and return their results by question ID.
 
         If there are several models, a table of their pass rates is stored for the end of the session.
         """
@@ -97,7 +97,7 @@ class BenchmarkFile(pytest.File):
         )
 
     def _journal(self) -> Path | None:
-        """Return the journal of this file, named after the file's path; None if no folder for journals is given."""
+        """Return the journal for this file, named after the file's path, or None if no journal folder is specified."""
         folder = self._path_of("karenina_journal")
         if folder is None:
             return None
@@ -105,10 +105,10 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path given by an option, or None if it is not given.
+        """Return the path specified by an option, or None if the option is not set.
 
-        A relative path starts in the folder where pytest was started, not in pytest's root folder, which may belong to
-        somebody else.
+        A relative path is relative to the folder where pytest was started, not to pytest's root folder, which may
+        belong to somebody else.
         """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
@@ -118,7 +118,10 @@ class QuestionItem(pytest.Item):
     """The test of one question. It passes if each answer is correct, or has only scores and no verdict."""
 
     def setup(self) -> None:
-        """Run the question, with the others of its file. If an answer could not be judged, pytest reports an error."""
+        """Run the question together with the others in its file.
+
+        If an answer is not judged, pytest reports an error.
+        """
         assert isinstance(self.parent, BenchmarkFile)
         problem = None
         try:
@@ -134,18 +137,18 @@ class QuestionItem(pytest.Item):
             pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
 
     def runtest(self) -> None:
-        """Fail the test, with the reasons, if an answer does not pass."""
+        """Fail the test, giving the reasons, if an answer does not pass."""
         failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the question's location, for reports."""
+        """Return the question's location for reports."""
         return self.path, None, f"{self.path.name}: {self.name}"
 
 
 def _describe(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield for each result its outcome, reason, item and models."""
+    """Yield the outcome, reason, item and models of each result."""
     for result in results:
         meta = result.metadata
         yield (

@@ -1,4 +1,4 @@
-"""The executor `ray`, which distributes a run over the workers of a Ray cluster. The entry point names `plugin`."""
+"""The `ray` executor, which distributes a run over the workers of a Ray cluster. The entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_executors() -> list[Executor]:
-        """Return the executor `ray`."""
+        """Return the `ray` executor."""
         from karenina_ray.executor import RayExecutor
 
         return [RayExecutor()]

@@ -1,7 +1,7 @@
 """Functions to start or join a Ray cluster quietly: no dashboard, no usage statistics, no output on the screen.
 
-`ray.init` waits for about two minutes if nothing answers at the address, and has no argument for a timeout, so joining
-gets a timeout here.
+`ray.init` waits for about two minutes if nothing responds at the address, and has no timeout argument, so a timeout for
+joining is added here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOIN: Final = 10.0
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     """Connect the module `ray` to a cluster. `options` are further arguments for `ray.init`.
 
-    Raises `OSError` or `TimeoutError` if nothing answers at `address`, and any error that `ray.init` raises.
+    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and any error raised by `ray.init`.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -90,11 +90,11 @@ logger = logging.getLogger("karenina")
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Yield the module `ray`, connected to a new cluster (if `address` is None) or to an existing one.
+    """Yield the module `ray`, connected to an existing cluster or, if `address` is None, to a new one.
 
-    At the end of the block, a cluster that was started is stopped. If the program has already connected Ray, that
-    connection is used, whatever the `address`, and left open. `workers` is the number of CPUs of a new cluster (None:
-    all CPUs of this machine). Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
+    A cluster that was started is stopped at the end of the block. If the program has already connected Ray, that
+    connection is used, whatever the `address`, and left open. `workers` is the number of CPUs of a new cluster (all
+    CPUs of this machine if None). Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -130,7 +130,7 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
 
 
 def _import_ray() -> Any:
-    """Import Ray, which blocks for some time, and return the module."""
+    """Import Ray and return the module. The import blocks for some time."""
     import ray
 
     return ray
@@ -139,7 +139,7 @@ def _import_ray() -> Any:
 class _SilencedRay:
     """A context manager that logs Ray's messages about dead workers instead of printing them to standard output.
 
-    Ray prints them regardless of `log_to_driver`, and has no option to turn them off.
+    Ray prints these messages regardless of `log_to_driver`, and has no option to turn them off.
     """
 
     def __init__(self, ray: Any, verbose: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RaySettings(BaseModel):
-    """The settings of the executor `ray`."""
+    """The settings of the `ray` executor."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)
@@ -49,7 +49,7 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Raise `ValueError` for an address of the Ray client (ray://), which is not supported."""
+        """Raise `ValueError` for a Ray client address (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"
@@ -63,9 +63,9 @@ logger = logging.getLogger("karenina")
 class RayExecutor(Executor):
     """An executor that assigns a run's answers to the workers of a Ray cluster as they become free.
 
-    Each worker is an actor with its own event loop, ports and limits; the journal, the output and the scheduling stay
+    Each worker is an actor with its own event loop, ports and limits. The journal, the output and the scheduling remain
     in the process of the run. The concurrency limit of each server is divided among the workers, so that together they
-    make as many calls at once as one process would; each worker adapts its own share.
+    make as many concurrent calls as a single process would. Each worker adapts its own share.
     """
 
     name: ClassVar[str] = "ray"
@@ -74,7 +74,7 @@ class RayExecutor(Executor):
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if a plugin, setting or question of the run cannot be sent to other processes."""
+        """Raise `ConfigError` if a plugin, setting or question in the run cannot be sent to other processes."""
         from karenina_ray.serialization import find_problems
 
         problems = find_problems(session)
@@ -85,7 +85,7 @@ class RayExecutor(Executor):
         """Yield the results in the order in which they become available.
 
         Raises `ConfigError` if the cluster cannot be reached, and `ExecutorError` if the run cannot continue. Results
-        that the journal already contains do not need a cluster, so Ray is not started for them alone.
+        that are already in the journal do not require a cluster, so Ray is not started for them alone.
         """
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
@@ -114,10 +114,10 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start, which is 1 or more.
+    """Return the number of workers to start, which is at least 1.
 
     It does not exceed `workers`, the number of answers, or the lowest concurrency limit of a server. Logs a warning if
-    a server's limit reduces it.
+    it is reduced because of a server's limit.
     """
     core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

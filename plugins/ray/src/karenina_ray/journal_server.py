@@ -28,9 +28,9 @@ StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class _PendingCall:
-    """A call in flight, and the requests (worker and number) that wait for its outcome.
+    """A call in progress, and the requests (worker and number) waiting for its outcome.
 
-    `maker` is the worker that makes the call; None while the journal is being read or written.
+    `maker` is the worker making the call, or None while the journal is being read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -52,9 +52,10 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Respond to a worker's request for a call: with its stored outcome, or with None if the worker has to make it.
+        """Respond to a worker's request for a call with the stored outcome, or with None if the worker has to make the
+        call.
 
-        If another worker is making the call already, the response is sent when that worker has stored the outcome.
+        If another worker is already making the call, the response is sent once that worker has stored the outcome.
         """
         key = message["key"]
         pending = self._pending.get(key)
@@ -65,7 +66,10 @@ class JournalServer:
         pending.waiting.append((worker, message["number"]))
 
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
-        """Look a call up in the journal. Send its outcome to the waiting requests, or have the first one make it."""
+        """Look up a call in the journal.
+
+        Send its outcome to the waiting requests, or have the first one make the call.
+        """
         stored = await self._journal.find(call)
         if stored is None:
             self._assign_maker(key, pending)
@@ -73,14 +77,17 @@ class JournalServer:
             self._resolve(key, pending, stored)
 
     def store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start to store the outcome of a worker's call. The response is sent once the journal's file contains it."""
+        """Start storing the outcome of a worker's call.
+
+        The response is sent once the outcome is in the journal's file.
+        """
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
             pending.maker = None
         self._start(self._store(worker, message))
 
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store the outcome, respond to its worker, and send the outcome to all waiting requests.
+        """Store the outcome, respond to the worker that sent it, and send it to all waiting requests.
 
         If the journal cannot store the outcome, its `PortError` is sent to all of them instead.
         """
@@ -98,7 +105,7 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call. If the worker was making it, the first waiting request takes over."""
+        """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over."""
         pending = self._pending.get(key)
         if pending is None:
             return
@@ -108,12 +115,12 @@ class JournalServer:
             pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Assign the calls that a dead worker was making to other workers that wait for them."""
+        """Reassign the calls that a dead worker was making to other workers waiting for them."""
         for key, pending in [(key, call) for key, call in self._pending.items() if call.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:
-        """Have the first waiting request whose worker is alive make the call. Forget the call if there is none."""
+        """Let the first waiting request whose worker is alive make the call. If there is none, forget the call."""
         while pending.waiting:
             worker, number = pending.waiting.popleft()
             if worker.alive:
@@ -124,14 +131,17 @@ class JournalServer:
             del self._pending[key]
 
     def _resolve(self, key: str, pending: _PendingCall, outcome: CallOutcome) -> None:
-        """Send the outcome to all waiting requests, and forget the call."""
+        """Send the outcome to all waiting requests and forget the call."""
         if self._pending.get(key) is pending:
             del self._pending[key]
         while pending.waiting:
             self._respond(*pending.waiting.popleft(), outcome)
 
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
-        """Send the response to request `number`. An `outcome` of None tells the worker to make the call itself."""
+        """Send the response to request `number`.
+
+        An `outcome` of None means that the worker has to make the call itself.
+        """
         encoded = serialization.encode_outcome(outcome) if outcome is not None else None
         self._send(worker, {"kind": "response", "number": number, "outcome": encoded})
 
@@ -140,9 +150,11 @@ _ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """The run's budget, as served to workers. `send` sends a message to a worker, and `start` starts a background task.
+    """The run's budget, as served to workers. `send` sends a message to a worker, and `start` starts a background
+    task.
 
-    A dead worker's reservations are forfeited, not released: its calls may have been answered and charged.
+    A dead worker's reservations are forfeited rather than released, because its calls may have been answered and
+    charged.
     """
 
     def __init__(self, budget: Budget, send: SendMessage, start: StartTask) -> None:
@@ -153,17 +165,17 @@ class BudgetServer:
         self._reserved: dict[_ReservationId, int] = {}
 
     def reserve(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start to reserve the cost of a worker's call. The response states whether the budget covers it."""
+        """Start reserving the cost of a worker's call. The response states whether the budget covers the cost."""
         id = worker, message["reserved"]
         task = self._waiting[id] = self._start(self._reserve(id, message))
         task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
     def holds(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start to check an earlier reservation. The response states whether it still allows the worker's call."""
+        """Start checking an earlier reservation. The response states whether it still allows the worker's call."""
         self._start(self._holds((worker, message["reserved"]), message["number"]))
 
     def release(self, worker: WorkerHandle, reserved: int) -> None:
-        """Release a worker's reservation, or cancel the request for it. Unknown numbers are ignored."""
+        """Release a worker's reservation, or cancel the request for one. Unknown numbers are ignored."""
         id = worker, reserved
         if id in self._reserved:
             self._budget.release(self._reserved.pop(id))
@@ -171,14 +183,14 @@ class BudgetServer:
             self._waiting[id].cancel()
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Cancel a dead worker's pending requests, and forfeit its reservations."""
+        """Cancel a dead worker's pending requests and forfeit its reservations."""
         for id in [id for id in self._waiting if id[0] is worker]:
             self._waiting[id].cancel()
         for id in [id for id in self._reserved if id[0] is worker]:
             self._budget.forfeit(self._reserved.pop(id))
 
     async def _reserve(self, id: _ReservationId, message: Payload) -> None:
-        """Reserve the cost of a call, and send whether the budget covers it."""
+        """Reserve the cost of a call, and respond whether the budget covers the cost."""
         worker = id[0]
         with contextlib.suppress(OverBudget):
             call = serialization.decode_call(message, worker.models[message["model"]])
@@ -186,6 +198,6 @@ class BudgetServer:
         self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})
 
     async def _holds(self, id: _ReservationId, number: int) -> None:
-        """Send whether a reservation still allows its call. An unknown reservation does not."""
+        """Respond whether a reservation still allows its call. An unknown reservation does not."""
         covered = id in self._reserved and await self._budget.holds(self._reserved[id])
         self._send(id[0], {"kind": "response", "number": number, "covered": covered})

@@ -2,7 +2,7 @@
 
 Ray pickles only the resulting bytes.
 
-The configuration is sent with its secrets, because workers make the calls. Secrets stay in memory and on Ray's own
+The configuration is sent with its secrets, because the workers make the calls. Secrets stay in memory and on Ray's own
 connections; they are never logged.
 """
 
@@ -41,20 +41,20 @@ Payload = dict[str, Any]
 
 
 def encode(messages: list[Payload]) -> bytes:
-    """Encode messages as JSON in UTF-8, which `decode` reads."""
+    """Encode messages as JSON in UTF-8, to be read by `decode`."""
     return dump_json(messages).encode()
 
 
 def decode(data: bytes) -> list[Payload]:
-    """Return the messages that `encode` encoded."""
+    """Return the messages encoded by `encode`."""
     messages: list[Payload] = json.loads(data)
     return messages
 
 
 def to_plain(value: Any) -> Any:
-    """Return `value` as JSON-compatible data, with secrets in clear text and absolute paths.
+    """Convert `value` to JSON-compatible data, with secrets in clear text and absolute paths.
 
-    Raises `ValueError` if JSON has no equivalent of the value.
+    Raises `ValueError` if the value has no JSON equivalent.
     """
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
@@ -73,9 +73,9 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode every setting that the configuration contains, including those from the environment of this process.
+    """Encode every setting in the configuration, including settings from the environment of this process.
 
-    Raises `ValueError` with the name of a setting that cannot be encoded.
+    Raises `ValueError`, naming the setting, if a setting cannot be encoded.
     """
     message: Payload = {}
     for name in all_settings():
@@ -88,12 +88,12 @@ def encode_config(config: VerificationConfig) -> Payload:
 
 
 def encode_trust(trust: Trust) -> Payload:
-    """Encode the user's trust, which decides what code may be executed."""
+    """Encode the user's trust, which determines what code may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
 def decode_trust(payload: Payload) -> Trust:
-    """Return the trust that `encode_trust` encoded."""
+    """Return the trust encoded by `encode_trust`."""
     return Trust(frozenset(payload["digests"]), payload["everything"])
 
 
@@ -110,16 +110,16 @@ class RemoteCall:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether the call goes to a model, not to a service."""
+        """Whether the call goes to a model rather than a service."""
         return self.endpoint.port != "service"
 
     def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
-        """Return the call unchanged: without its messages, its key cannot be recomputed."""
+        """Return the call unchanged, because its key cannot be recomputed without its messages."""
         return self
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Encode the fields of a call that a journal uses and, with `paid`, those that a budget uses.
+    """Encode the fields of a call that a journal uses and, if `paid` is true, those that a budget uses.
 
     `model` is the number under which the call's model was sent.
     """
@@ -141,7 +141,7 @@ def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
 
 
 def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
-    """Return the call that `encode_call` encoded. `model` is the model that was sent under the call's number."""
+    """Return the call encoded by `encode_call`. `model` is the model that was sent under the call's model number."""
     info = CallInfo(
         question_id=payload["question"],
         replicate=payload["replicate"],
@@ -158,9 +158,9 @@ def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
 
 
 def encode_outcome(outcome: CallOutcome) -> Payload:
-    """Encode a call's outcome: its reply or error, its notes and its files.
+    """Encode a call's outcome, which consists of its reply or error, its notes and its files.
 
-    `decode_outcome` reads it.
+    `decode_outcome` decodes it.
     """
     payload: Payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
@@ -172,7 +172,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
-    """Return the outcome that `encode_outcome` encoded. `port` is the kind of port that the call went through."""
+    """Return the outcome encoded by `encode_outcome`. `port` is the kind of port used for the call."""
     notes = CallNotes(*payload["notes"])
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
@@ -181,13 +181,13 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode the settings of the store of items' files, with the name of this machine."""
+    """Encode the settings of the store for items' files, together with the name of this machine."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
 
 def decode_files(payload: Payload) -> FileStore:
-    """Return the store that `encode_files` encoded. On another machine, it stores no file, and records the reason."""
+    """Return the store encoded by `encode_files`. On another machine, it stores no files and records the reason."""
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
@@ -197,13 +197,13 @@ def decode_files(payload: Payload) -> FileStore:
 
 
 def encode_counts(counts: CallCounts) -> list[Any]:
-    """Encode call counts as a list, which `decode_counts` reads."""
+    """Encode call counts as a list, to be read by `decode_counts`."""
     ends = [[*place, count] for place, count in counts.unknown_ends.items()]
     return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved), ends]
 
 
 def decode_counts(values: list[Any]) -> CallCounts:
-    """Return the call counts that `encode_counts` encoded."""
+    """Return the call counts encoded by `encode_counts`."""
     made, cached, failed, used, saved, ends = values
     unknown_ends = Counter({(model, reason): count for model, reason, count in ends})
     return CallCounts(made, cached, failed, Usage(*used), Usage(*saved), unknown_ends)
@@ -213,12 +213,12 @@ _HERE = 'or run in this process (executor = "asyncio")'
 
 
 def find_problems(session: RunSession) -> list[str]:
-    """Return a message for each part of a run that cannot be sent to workers, which states how to fix it."""
+    """Return a message for each part of a run that cannot be sent to workers. The message states how to fix it."""
     return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
 def _plugin_problems(session: RunSession) -> list[str]:
-    """Return a message for each plugin that workers would not find, because it has no entry point."""
+    """Return a message for each plugin that workers would not find because it has no entry point."""
     chosen = session.config.core.plugins
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if session.parts.plugins is installed:
@@ -237,7 +237,7 @@ def _plugin_problems(session: RunSession) -> list[str]:
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
-    """Return a message for each setting that changes when encoded, or only one if a setting cannot be encoded."""
+    """Return a message for each setting that changes when encoded, or a single message if one cannot be encoded."""
     try:
         message = encode_config(config)
         again = encode_config(VerificationConfig(**json.loads(json.dumps(message))))
@@ -255,7 +255,7 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 def _question_problems(session: RunSession) -> list[str]:
     """Return a message for each question whose template class cannot be rebuilt from its source.
 
-    Only questions in memory are checked; those streamed from a file are JSON already.
+    Only questions in memory are checked, because those streamed from a file are already JSON.
     """
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class WorkerHandle:
     """A worker, as seen by the run.
 
-    `index` is its number among the run's workers; the replacement of a dead worker inherits it.
+    `index` is its number among the run's workers. The replacement of a dead worker inherits this number.
 
     `jobs` maps the order of each job in the run to the job. `room` is the number of answers that the worker can process
-    at once. `models` contains the models that the worker has sent, by number. `servers` contains, for each server, its
-    limit and the numbers of held, queued and retrying calls. `suspect` means that another worker died while processing
-    one of `jobs`; until they are done, this worker gets no other jobs.
+    at the same time. `models` contains the models sent by the worker, by number. `servers` contains, for each server,
+    its limit and the numbers of held, queued and retrying calls. `suspect` means that another worker died while
+    processing one of the `jobs`; until they are done, this worker gets no other jobs.
     """
 
     actor: Any
@@ -40,7 +40,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, in one batch with others of this event loop iteration. Dropped if the worker is dead."""
+        """Send a message, batched with others from this event loop iteration. It is dropped if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:
@@ -56,10 +56,10 @@ class WorkerHandle:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An answer to produce, and the judges (by index) whose items have to run.
+    """An answer to produce, and the judges (by index) whose items have to be run.
 
     `deaths` is the number of workers that died while processing the job. After the first death, the job is assigned
-    only together with the other jobs of its group, to a worker without other jobs. The groups become smaller with each
+    only together with the other jobs in its group, to a worker without other jobs. The groups become smaller with each
     death, until the job that kills workers is alone.
     """
 
@@ -69,7 +69,7 @@ class Job:
 
 
 class WorkQueue:
-    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already contains.
+    """A run's jobs in matrix order, interleaved with the results that are already in the journal.
 
     `over` is True once the matrix is exhausted.
     """
@@ -82,10 +82,10 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Take the next answer from the matrix, and return its stored results.
+        """Take the next answer from the matrix and return its stored results.
 
-        If some of its items still have to run, a job for them is queued. At the end of the matrix, `over` becomes True
-        and the list is empty.
+        If some of its items still have to be run, a job for them is queued. At the end of the matrix, `over` becomes
+        True and the list is empty.
         """
         task = next(self._matrix, None)
         if task is None:
@@ -98,10 +98,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """Whether a job is queued. Call `advance` only if there is none: it would replace the job."""
+        """Whether a job is queued. Call `advance` only if no job is queued, because it would replace the job."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """Remove the queued job and return it; None if there is none."""
+        """Remove the queued job and return it, or return None if there is none."""
         job, self._next = self._next, None
         return job

@@ -1,6 +1,6 @@
-"""`Worker`, the actor that generates and judges answers like a run in one process, controlled by messages.
+"""`Worker`, the actor that generates and judges answers like a single-process run, controlled by messages.
 
-The journal, the budget and the ledger are in the process of the run; the worker reaches them through messages.
+The journal, the budget and the ledger are in the process of the run, and the worker accesses them through messages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """A worker's connection to the process of the run. `send` sends a message to it; `paid` is True with a budget."""
+    """A worker's connection to the process of the run.
+
+    `send` sends it a message. `paid` is True if there is a budget.
+    """
 
     def __init__(self, send: Callable[[Payload], None], *, paid: bool) -> None:
         self.send = send
@@ -49,7 +52,10 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message of this kind about a call. If the call is the first of its model, send the model before it."""
+        """Send a message of the given kind about a call.
+
+        If it is the first call to its model, the model is sent first.
+        """
         model = call.endpoint.model
         numbered = self._models.get(id(model))
         if numbered is None:
@@ -58,7 +64,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message, about `call` if there is one, and return the run's response, however long it takes."""
+        """Send a message, optionally about `call`, and return the run's response, however long it takes."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -72,20 +78,23 @@ class RemoteClient:
             del self._waiting[number]
 
     def on_response(self, message: Payload) -> None:
-        """Pass a response from the run to the request that waits for it. A response without a request is dropped."""
+        """Pass a response from the run to the request waiting for it.
+
+        Responses with no matching request are dropped.
+        """
         future = self._waiting.get(message["number"])
         if future is not None and not future.done():
             future.set_result(message)
 
 
 class RemoteLedger:
-    """The run's ledger, for a worker's calls. The worker sends the usage, and the run computes the costs."""
+    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run computes the costs."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send a call's usage. Return None, because the cost is not known here."""
+        """Send a call's usage. Returns None, because the cost is not known here."""
         self._client.send_call("call_made", call, usage=astuple(usage))
         return None
 
@@ -95,15 +104,16 @@ class RemoteLedger:
 
 
 class RemoteJournal:
-    """The run's journal, for a worker's calls."""
+    """The run's journal, as used for a worker's calls."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return a call's stored outcome; None if this worker has to make the call.
+        """Return a call's stored outcome, or None if this worker has to make the call.
 
-        If another worker is making the call, this waits for its outcome. If cancelled, it withdraws from the call.
+        If another worker is making the call, this method waits for its outcome. If cancelled, it withdraws from the
+        call.
         """
         try:
             response = await self._client.request("find", call)
@@ -114,9 +124,9 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store a call's outcome, and return once the run's journal contains it.
+        """Store a call's outcome, and return once it is in the run's journal.
 
-        Raises `PortError` if the journal cannot store it.
+        Raises `PortError` if the journal cannot store the outcome.
         """
         response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
         if "error" in response:
@@ -128,14 +138,14 @@ class RemoteJournal:
 
 
 class RemoteBudget:
-    """The run's budget, for a worker's calls. The run reserves their cost, and charges the actual cost later."""
+    """The run's budget, as used for a worker's calls. The run reserves their cost and charges the actual cost later."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the reservation's number.
+        """Reserve the cost of a call and return the number of the reservation.
 
         Raises `OverBudget` if the budget does not cover the call.
         """
@@ -167,12 +177,12 @@ _REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even 
 
 
 class Worker:
-    """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for its own (`next_messages`).
+    """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for messages (`next_messages`).
 
     The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The worker sends
     `find`, `store` and `leave` (to the journal), `reserve`, `holds` and `release` (to the budget), `call_made` and
-    `call_cached` (to the ledger), `model` (before the first message about its calls), `done` (an answer has all its
-    results, or those that the budget covers), `failed` (an error that no stage has caught), `log`, `state` and
+    `call_cached` (to the ledger), `model` (before the first message about a call to the model), `done` (an answer has
+    all its results, or those that the budget covers), `failed` (an error that no stage has caught), `log`, `state` and
     `stopped`.
     """
 
@@ -188,7 +198,7 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker, and return an encoded message with its process id, host and plugins.
+        """Prepare the worker, and return an encoded message with its process ID, host and plugins.
 
         If this fails, the message contains the error instead.
         """
@@ -199,7 +209,10 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, and make the runner and planner as the message describes. Return what `set_up` reports."""
+        """Configure logging, and create the runner and planner described in the message.
+
+        Returns what `set_up` reports.
+        """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
         logger.propagate = False
@@ -231,7 +244,7 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages from the run: start answers, stop, or pass a response to the request that waits for it."""
+        """Handle messages from the run: start answers, stop, or pass a response to the request waiting for it."""
         for message in serialization.decode(data):
             kind = message["kind"]
             if kind == "work":
@@ -242,7 +255,7 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the messages to send as soon as there are any, after `_REPORT_INTERVAL` seconds in any case."""
+        """Return the queued messages as soon as there are any, or after `_REPORT_INTERVAL` seconds in any case."""
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -255,13 +268,13 @@ class Worker:
         return serialization.encode(messages)
 
     async def close(self) -> None:
-        """Stop all work, and close ports and tools."""
+        """Stop all work, and close the ports and tools."""
         await self._cancel()
         if self._runner is not None:
             await self._runner.aclose()
 
     def _send(self, message: Payload) -> None:
-        """Queue a message, which `next_messages` returns."""
+        """Queue a message, to be returned by `next_messages`."""
         self._outbox.append(message)
         self._has_output.set()
 
@@ -279,15 +292,15 @@ class Worker:
             self._start_task(self._run_answer(task, judges))
 
     def _start_task(self, work: Any) -> None:
-        """Start a task, which `close` and `stop` cancel."""
+        """Start a task that `close` and `stop` can cancel."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Produce one answer, and send all its results in one message, so that all are about the same answer.
+        """Produce one answer, and send all its results in a single message, so that they all refer to the same answer.
 
-        An error that no stage has caught is sent as a message, not raised.
+        An error that no stage has caught is sent as a message rather than raised.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []
@@ -301,7 +314,9 @@ class Worker:
             self._send({"kind": "done", "order": task.order, "results": results})
 
     async def _stop(self, grace: float) -> None:
-        """Start no more calls, wait up to `grace` seconds for those in flight, cancel the rest, and report the end."""
+        """Start no more calls, wait up to `grace` seconds for calls in progress, cancel the rest, and report the
+        end.
+        """
         assert self._runner is not None
         self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
@@ -313,7 +328,7 @@ class Worker:
         self._send({"kind": "stopped"})
 
     async def _cancel(self) -> None:
-        """Cancel all other tasks of the worker, and wait until they have ended."""
+        """Cancel all other tasks of the worker and wait until they have ended."""
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -349,7 +364,7 @@ class _ForwardingHandler(logging.Handler):
 
 
 def list_plugins(plugins: Plugins) -> list[list[str]]:
-    """Return kind, name, distribution and version of the core and of each plugin loaded in this process."""
+    """Return the kind, name, distribution and version of the core and of each plugin loaded in this process."""
     loaded = [
         [info.kind, info.name, info.distribution, info.version] for info in plugins.describe() if info.state == "loaded"
     ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks:
-    """Background tasks in one event loop. `failure` is the first error of a task, or None.
+    """Background tasks in one event loop. `failure` is the first error raised in a task, or None.
 
     `on_failure` is called after each error.
     """
@@ -40,7 +40,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task and return it. Its error is not raised by the task, but stored in `failure`."""
+        """Start a task and return it. If the task fails, the error is stored in `failure` instead of being raised."""
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,7 +55,7 @@ class BackgroundTasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work. An error other than cancellation is stored and reported, not raised."""
+        """Run the work. An error other than cancellation is stored and reported instead of being raised."""
         try:
             await work
         except asyncio.CancelledError:
@@ -80,13 +80,13 @@ logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """Raised when a run on workers cannot continue. Stored replies and results stay in the journal."""
+    """Raised when a run on workers cannot continue. Stored replies and results remain in the journal."""
 
 
 class Scheduler:
     """A context manager that executes a session on `workers` workers, which are stopped at the end of the block.
 
-    The first worker must be ready within `patience` seconds.
+    At least one worker must be ready within `patience` seconds.
     """
 
     def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
@@ -132,7 +132,7 @@ class Scheduler:
         await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield each result with its index, in the order of completion. Ends early if the run is stopped.
+        """Yield each result with its index, in order of completion. Ends early if the run is stopped.
 
         Raises the first error of a worker or background task, such as `ExecutorError`.
         """
@@ -162,7 +162,8 @@ class Scheduler:
     async def _run_worker(self, index: int) -> None:
         """Start a worker, and handle its messages until it dies or the run is over. A dead worker is replaced.
 
-        Raises `ExecutorError` if the worker cannot start, has other plugins, or fails other than by dying.
+        Raises `ExecutorError` if the worker cannot start, has different plugins, or fails in any way other than by
+        dying.
         """
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
         worker = WorkerHandle(actor, index)
@@ -185,7 +186,7 @@ class Scheduler:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
-        """Return the message that configures worker `index`. It contains the secrets of the configuration."""
+        """Return the message that configures the worker `index`. It contains the secrets in the configuration."""
         session, parts = self._session, self._session.parts
         return {
             "config": serialization.encode_config(parts.config),
@@ -228,8 +229,8 @@ class Scheduler:
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
         """Replace a dead worker: queue its jobs again in smaller groups, and start another worker.
 
-        A job that has killed `MOST_DEATHS` workers, the last one alone, fails. Raises `ExecutorError` after too many
-        deaths in a row.
+        A job fails once it has killed `MOST_DEATHS` workers and was alone on the last one. Raises `ExecutorError` after
+        too many deaths in a row.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -267,7 +268,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """Store an error as the result of each item of an answer, after too many workers died while processing it."""
+        """Store an error as the result of each item of an answer that killed too many workers."""
         message = (
             f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
             "else: check what its stages and models need (usually memory)"
@@ -282,7 +283,7 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to each worker that has room; groups of suspect jobs go to workers without jobs."""
+        """Assign jobs to each worker that has room. Groups of suspect jobs go to workers without jobs."""
         if self._stopping is not None or self._tasks.failure is not None:
             return
         for worker in sorted((handle for handle in self._handles if handle.ready), key=lambda handle: len(handle.jobs)):
@@ -298,21 +299,27 @@ class Scheduler:
             self._advance_queue()
 
     def _next(self) -> Job | None:
-        """Return the next job, or None if there is none yet. Stored results before it are added to the results."""
+        """Return the next job, or None if there is none yet.
+
+        Stored results that precede it are added to the results.
+        """
         self._advance_queue()
         return self._queue.pop()
 
     def _advance_queue(self) -> None:
-        """Advance the queue to its next job, and add the stored results before it to the results.
+        """Advance the queue to its next job, and add the stored results that precede it to the results.
 
-        Stops early if `_MOST_READY` results wait for the run.
+        Stops early if `_MOST_READY` results are waiting to be yielded.
         """
         while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
             for result in self._queue.advance():
                 self._add_result(result)
 
     def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
-        """Send jobs to a worker, with their questions. `suspect`: another worker died while processing one of them."""
+        """Send jobs to a worker, with their questions.
+
+        `suspect` means that another worker died while processing one of them.
+        """
         worker.suspect, trust = suspect, self._session.parts.trust
         worker.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
@@ -325,15 +332,15 @@ class Scheduler:
         )
 
     def _encode_job(self, job: Job) -> list[Any]:
-        """Encode a job as question key, number of the model, replicate, order and judges."""
+        """Encode a job as the question key, the model number, the replicate, the order and the judges."""
         task, models = job.task, self._session.config.core.answering_models
         model = next(at for at, candidate in enumerate(models) if candidate is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or its state.
+        """Handle a message from a worker: a request, a result or the worker's state.
 
-        Raises `ExecutorError` if an error occurred in the worker that no stage has caught.
+        Raises `ExecutorError` if an error that no stage has caught occurred in the worker.
         """
         kind = message["kind"]
         if kind == "done":
@@ -377,9 +384,9 @@ class Scheduler:
                 self._journal_server.store(worker, message)
 
     def _model(self, payload: Payload) -> ModelConfig:
-        """Return the model that a worker sent.
+        """Return the model sent by a worker.
 
-        Equal models are one object for all workers, taken from the configuration if it contains the model.
+        Equal models share one object for all workers, which is the one in the configuration if it contains the model.
         """
         core = self._session.config.core
         if not self._models:
@@ -392,7 +399,10 @@ class Scheduler:
         return model
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
-        """Store the results of a job, and add them to those that `results` yields. Ends a series of worker deaths."""
+        """Store the results of a job, and add them to those yielded by `results`.
+
+        This ends a series of worker deaths.
+        """
         self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
@@ -419,7 +429,7 @@ class Scheduler:
     def _stop(self, grace: float) -> None:
         """Stop the run.
 
-        Workers get `grace` seconds to finish their calls in flight. With 0, the run ends at once.
+        Workers get `grace` seconds to finish their calls in progress. With 0, the run ends immediately.
         """
         first, self._stopping = self._stopping is None, grace
         if not grace:

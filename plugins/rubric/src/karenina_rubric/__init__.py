@@ -1,4 +1,4 @@
-"""Stage 11, and the evaluators of the standard trait kinds. Entry points refer to `plugin`."""
+"""Stage 11, and the evaluators for the standard trait kinds. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stage of this distribution, and the evaluators of the trait kinds that the core defines."""
+    """The stage of this distribution, and the evaluators for the trait kinds defined by the core."""
 
     karenina_rubric_evaluation = offer("karenina_rubric.evaluation:RubricEvaluation")
 
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Offer the evaluators of LLM, regex, callable and metric traits, all with precedence 0."""
+        """Offer the evaluators for LLM, regex, callable and metric traits, all with precedence 0."""
         from karenina_rubric.computed_traits import CallableTraitEvaluator, RegexTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator
         from karenina_rubric.metric_traits import MetricTraitEvaluator

@@ -1,4 +1,4 @@
-"""Evaluators that need no judge: they score an answer by calling a function, or by searching it for a pattern."""
+"""Evaluators that need no judge. They score an answer by calling a function or searching for a pattern."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Function = Callable[[str], object]
 
 
 class CallableTraitError(KareninaError, ValueError):
-    """Raised when a callable trait's function is unavailable, not trusted, or returns an invalid score."""
+    """Raised when a callable trait's function is unavailable or not trusted, or returns an invalid score."""
 
 
 class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
-    """An evaluator that calls each callable trait's function with the answer's text, in a thread.
+    """The evaluator that calls each callable trait's function, in a thread, with the text of the answer.
 
-    Functions passed in Python run, and so do functions given by import path, because the user installed them.
-    Standard-library functions (`os:system`) could run an answer as a command, so they need trust, as source code does.
-    Source code runs only if the user trusted exactly this code. Pickled functions are never loaded.
+    Functions passed in Python are run, and so are functions specified by import path, because the user installed them.
+    Standard-library functions (`os:system`) could run an answer as a command, so they require trust, as source code
+    does. Source code is run only if the user trusted exactly this code. Pickled functions are never loaded.
 
-    Functions have no time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, but the
-    function continues in its thread.
+    There is no time limit for functions, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item,
+    but the function continues in its thread.
     """
 
     name: ClassVar[str] = "callable"
@@ -44,9 +44,9 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the score that the function computes.
+        """Return the score computed by the function.
 
-        For a literal trait, it is the position of the returned class.
+        For a literal trait, the score is the position of the returned class.
         """
         value = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
         if trait.kind != "literal":
@@ -58,8 +58,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Return the trait's score for `text`: a bool (inverted if the trait says so), a number, or a class name.
 
-    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value that it returned does not
-    fit the trait's kind. Exceptions that the function raises are not caught.
+    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value it returns does not fit
+    the trait's kind. Exceptions raised by the function are not caught.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -104,7 +104,8 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 def _import_function(path: str, trust: Trust) -> Function:
     """Return the function at an import path such as `package.module:function`, importing its module.
 
-    Raises `CallableTraitError` if it cannot be imported, is not callable, or is an untrusted standard-library function.
+    Raises `CallableTraitError` if the function cannot be imported, is not callable, or is an untrusted function of the
+    standard library.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -126,7 +127,7 @@ def _import_function(path: str, trust: Trust) -> Function:
 def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
     """Raise `CallableTraitError` if `module` is in the standard library and `path` is not trusted.
 
-    Callers also pass the function's own module, because `package.module:os.system` leads to the standard library.
+    Callers also pass the function's own module, because `package.module:os.system` resolves to the standard library.
     """
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
@@ -137,10 +138,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Return the function that trusted source code defines.
+    """Return the function defined by trusted source code.
 
-    If the source defines several, return the one with the trait's name, or else the only public one. Raises
-    `CallableTraitError` if the source fails or the choice is not clear.
+    If the source defines several functions, returns the one with the trait's name or, failing that, the only public
+    one. Raises `CallableTraitError` if the source fails or the choice is ambiguous.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -166,9 +167,9 @@ def _compile_source(source: str, name: str) -> Function:
 
 
 class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
-    """An evaluator that searches the answer for each regex trait's pattern.
+    """The evaluator that searches the answer for each regex trait's pattern.
 
-    `karenina_toolkit.patterns` limits the time of a search.
+    `karenina_toolkit.patterns` limits the time that a search may take.
     """
 
     name: ClassVar[str] = "regex"
@@ -176,12 +177,12 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score: whether the pattern is found, or the opposite if the trait inverts its result."""
+        """Return the trait's score: whether the pattern is found, inverted if the trait says so."""
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Return whether the trait's pattern is found in `text`, or the opposite if the trait inverts its result.
+    """Return whether the trait's pattern is found in `text`, inverted if the trait says so.
 
     Raises `PatternTimeout` if the search takes too long.
     """

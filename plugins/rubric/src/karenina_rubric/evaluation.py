@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The dynamic traits to score, the reasons for skipping the others, and the error if the judge failed."""
+    """The dynamic traits to score, the reasons why the others are skipped, and the error if the judge failed."""
 
     promoted: tuple[RubricTrait, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +49,10 @@ class Presence:
 
 
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
-    """Ask the judge, in one call for all traits, which of their concepts are present in `text`.
+    """Ask the judge, in a single call for all traits, which of their concepts are present in `text`.
 
-    If the call fails, or the reply is still invalid after one retry, the result has an error, and no trait is to be
-    scored or skipped.
+    If the call fails, or the reply is still invalid after one retry, the result has an error, and no trait is scored or
+    skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -78,7 +78,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: for each trait name, an object with `reasoning`, then `present`."""
+    """Return the JSON Schema of the reply: for each trait name, an object with `reasoning` followed by `present`."""
     entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -89,7 +89,7 @@ def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
 
 
 def _why_skipped(reasoning: str | None) -> str:
-    """Return why a dynamic trait is skipped, with the judge's reasoning if there is any."""
+    """Return why a dynamic trait is skipped, including the judge's reasoning if there is any."""
     return f"concept not present: {reasoning}" if reasoning else "concept not present"
 
 
@@ -100,15 +100,15 @@ DISABLED: Final = "disabled"
 
 
 class RubricEvaluation(Stage):
-    """The stage that scores an answer on static traits, and on dynamic traits whose concept is present in it.
+    """The stage that scores an answer on static traits, and on dynamic traits whose concept is present in the answer.
 
-    Each trait is offered to the trait evaluators in order and scored by the first that claims it; evaluators run
+    Each trait is offered to the trait evaluators in order and scored by the first one that claims it. Evaluators run
     concurrently. The stage reads the answer and ignores the template's result. A trait that fails, or that no evaluator
-    claims, has the score None and an error in `trait_errors`; the other traits are not affected. Agentic traits belong
-    to another stage.
+    claims, gets the score None and an error in `trait_errors`; other traits are not affected. Agentic traits are scored
+    by another stage.
 
-    RUBRIC_RESULT maps result fields to values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep judgment
-    of rubrics is off.
+    RUBRIC_RESULT maps each result field to values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep
+    judgment of rubrics is off.
     """
 
     name = "RubricEvaluation"
@@ -131,7 +131,7 @@ class RubricEvaluation(Stage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if the question has a trait that is not agentic.
 
-        Raises `ValueError` if a static and a dynamic trait share a name.
+        Raises `ValueError` if a static trait and a dynamic trait have the same name.
         """
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
@@ -139,17 +139,20 @@ class RubricEvaluation(Stage):
         return Skip("the question has only agentic traits" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the trait is not agentic. Traits that no evaluator claims count too, and get an error."""
+        """Return whether the trait is not agentic.
+
+        This includes traits that no evaluator claims, which get an error.
+        """
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether any trait needs a judge, to score it or to decide whether its concept is present."""
+        """Return whether any trait needs a judge, either to score it or to decide whether its concept is present."""
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the question has source code or an invalid trait.
+        """Return whether the question contains source code or an invalid trait.
 
-        If no judge is configured, always return True.
+        If no judge is configured, always returns True.
         """
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
@@ -158,9 +161,9 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about untrusted code, and return no needs.
+        """Log a warning for untrusted code. Returns no needs.
 
-        Raises `ValueError` if a trait is invalid, or if traits need a judge and none is configured.
+        Raises `ValueError` if a trait is invalid, or if traits need a judge but none is configured.
         """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
@@ -183,7 +186,7 @@ class RubricEvaluation(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if only the final message is judged and the trace has none."""
+        """Skip the stage if only the final message is judged but the trace has none."""
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -192,7 +195,7 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Find out which dynamic traits apply, score them and the static traits, and record the results."""
+        """Determine which dynamic traits apply, score them and the static traits, and record the results."""
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
@@ -212,7 +215,7 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores and for the deep judgment of the traits."""
+        """Set the result fields and artifacts for the scores and for the deep judgment of traits."""
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
@@ -234,7 +237,8 @@ class RubricEvaluation(Stage):
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
     """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits.
 
-    A trait that is unscorable, unclaimed or failed gets an error, and a warning is logged. Nothing is raised for it.
+    A trait that cannot be scored, is not claimed or fails gets an error, and a warning is logged. Nothing is raised in
+    these cases.
     """
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
@@ -274,7 +278,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Return the scores of one evaluator's traits, and the errors for traits without a score, both by trait name."""
+    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name."""
     names = {trait.name for trait in traits}
     try:
         scores = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
@@ -287,7 +291,7 @@ async def _evaluate_share(
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
-    """Return why no evaluator scores a trait, and what to install."""
+    """Return a message saying why no evaluator scores a trait, and what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does{near}"
@@ -305,7 +309,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about untrusted code before any answer is generated, because it cannot score the answers."""
+    """Log a warning for untrusted code before any answer is generated, because such code cannot score the answers."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -344,32 +348,32 @@ def _truth_problem(question: Question) -> str | None:
 
 
 def _names_needing_judge(question: Question) -> list[str]:
-    """Return the names of the traits that need a judge, which include all dynamic traits."""
+    """Return the names of the traits that need a judge. These include all dynamic traits."""
     judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
     return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits except agentic traits, which another stage scores."""
+    """Return the question's static traits, except for agentic traits, which are scored by another stage."""
     return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's dynamic traits except agentic traits, which another stage scores."""
+    """Return the question's dynamic traits, except for agentic traits, which are scored by another stage."""
     return (
         [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
     )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:
-    """Return whether the trait is agentic, so that another stage scores it."""
+    """Return whether the trait is agentic and therefore scored by another stage."""
     return isinstance(trait, AgenticRubricTrait)
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
 
-    Invalid evaluators are left out, because they were listed as failed when their plugins were loaded.
+    Invalid evaluators are omitted. They were already listed as failed when their plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

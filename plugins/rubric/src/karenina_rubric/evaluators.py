@@ -1,6 +1,7 @@
 """Trait evaluators: the contract between the rubric stage and plugins that score traits.
 
-Also concurrent scoring, and the merging of trait scores into the result's fields, which map trait names to values.
+This module also scores traits concurrently, and merges trait scores into the result's fields, which map trait names to
+values.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 class TraitScore:
     """The outcome of scoring one trait.
 
-    `score` is None if the trait could not be scored; `error` is the reason. `result_field` names the field that holds
-    scores of this kind, by trait name: a field of the result's rubric section (`llm_trait_scores`, ...), or one of the
-    plugin's own (`tasting_trait_scores`), which becomes an entry in `other_trait_scores`. `fields` maps the names of
-    further result fields by trait name (`llm_trait_labels`, `extracted_rubric_excerpts`, `trait_metadata`, ...) to this
-    trait's value.
+    `score` is None if the trait could not be scored, in which case `error` is the reason. `result_field` names the
+    field that contains scores of this kind, by trait name: a field in the result's rubric section (`llm_trait_scores`,
+    ...), or one of the plugin's own (`tasting_trait_scores`), which becomes an entry in `other_trait_scores`. `fields`
+    contains this trait's values for further result fields (`llm_trait_labels`, `extracted_rubric_excerpts`,
+    `trait_metadata`, ...), which map trait names to values.
     """
 
     trait: str
@@ -44,10 +45,10 @@ class TraitScore:
 
 
 class TraitEvaluator(Protocol):
-    """An evaluator of the traits that it claims. One stateless object serves all items concurrently.
+    """An evaluator for the traits that it claims. A single stateless object is used for all items concurrently.
 
-    Each trait goes to the first evaluator that claims it, in the order of descending `precedence`, then of `name`. An
-    evaluator gets all traits that it claimed in one call, so that it can score them together.
+    Each trait goes to the first evaluator that claims it, in descending order of `precedence`, then in order of `name`.
+    An evaluator gets all the traits that it claimed in a single call, so that it can score them together.
     """
 
     name: ClassVar[str]
@@ -64,13 +65,16 @@ class TraitEvaluator(Protocol):
     ) -> Sequence[TraitScore]:
         """Return one score for each trait, in any order.
 
-        A trait's failure must be returned as the `error` of its score, because an exception fails all traits of the
+        A trait's failure must be returned as the `error` of its score, because an exception fails all traits in the
         call.
         """
 
 
 def find_flaw(evaluator: object) -> str | None:
-    """Return why an object cannot be used as a trait evaluator, and how to fix it; None if it can."""
+    """Return why an object cannot be used as a trait evaluator, and how to fix it.
+
+    Returns None if it can be used.
+    """
     if isinstance(evaluator, type):
         return f"karenina_trait_evaluators returned the class {evaluator.__name__}: return an instance of it"
     kind = type(evaluator).__name__
@@ -90,7 +94,7 @@ async def score_each(
 ) -> list[TraitScore]:
     """Score all traits concurrently, and return the scores in the same order.
 
-    An exception becomes the error of the trait that raised it.
+    An exception becomes the error of the trait for which it was raised.
     """
 
     async def one(trait: TraitT) -> TraitScore:
@@ -103,9 +107,9 @@ async def score_each(
 
 
 class KindEvaluator(Generic[TraitT]):
-    """The base class of evaluators that score each trait of one `kind` by itself. Subclasses define `score`.
+    """The base class for evaluators that score each trait of one `kind` separately. Subclasses define `score`.
 
-    The traits are scored concurrently. An exception in `score` becomes the error of its trait.
+    The traits are scored concurrently. An exception raised by `score` becomes the error of the trait.
     """
 
     name: ClassVar[str]
@@ -142,7 +146,7 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields collected so far, and the values that do not fit their field, each by field, then by trait."""
+    """The result fields collected so far, and the values that do not fit their fields, each by field and trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -150,8 +154,8 @@ class ResultFields:
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
         """Add the outcome of one trait.
 
-        A score that does not fit its field fails only this trait. Values of `fields` that do not fit are stored as
-        unfit and do not fail it.
+        If a score does not fit its field, only this trait fails. Values in `fields` that do not fit are stored as
+        unfit, and the trait does not fail.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -174,21 +178,21 @@ class ResultFields:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """Add a trait's error, and the score None in the field for the trait's kind if the result has such a field."""
+        """Add a trait's error. If the result has a field for the trait's kind, also add the score None to it."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
         self._put(ERRORS, trait.name, error)
 
     def _put(self, name: str, trait: str, value: object) -> None:
-        """Set a trait's value in the field `name`, replacing an earlier one."""
+        """Set a trait's value in the field `name`, replacing any earlier value."""
         self.fields.setdefault(name, {})[trait] = value
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
     """Return whether the result field `name` accepts `value` for a trait. Unknown fields accept all values.
 
-    Root fields accept no value, because they are not mappings by trait name.
+    Root fields accept no values, because they are not mappings by trait name.
     """
     if name in ROOT_FIELDS:
         return False
@@ -203,9 +207,9 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """A summary of a rubric's deep judgment.
+    """A summary of the deep judgment of a rubric.
 
-    `fields` holds additional result fields that do not come from an evaluator.
+    `fields` contains additional result fields that do not come from an evaluator.
     """
 
     performed: bool
@@ -215,10 +219,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize the fields `trait_metadata` and `deep_judgment_rubric_scores`, which deep-judgment evaluators return.
+    """Summarize `trait_metadata` and `deep_judgment_rubric_scores`, the fields returned by deep-judgment evaluators.
 
-    `names` are the names of the LLM traits; those in neither field were scored without deep judgment. A trait without a
-    score is not listed as lacking excerpts.
+    `names` contains the names of the LLM traits. Those in neither field were scored without deep judgment. A trait
+    without a score is not listed as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -239,13 +243,13 @@ def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequ
 
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
-    """Return whether excerpts were requested and none were found."""
+    """Return whether excerpts were requested but none were found."""
     completed = facts.get("stages_completed", ("excerpt_extraction",))
     asked = isinstance(completed, Sequence) and "excerpt_extraction" in completed
     return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
-    """Return the sum of the whole numbers under `key` in the metadata of all traits; other values are ignored."""
+    """Return the sum of the integers under `key` in the metadata of all traits. Other values are ignored."""
     counts = [facts.get(key) for facts in metadata.values()]
     return sum(count for count in counts if isinstance(count, int))

@@ -1,4 +1,4 @@
-"""Hooks for rubric traits: trait kinds, and evaluators."""
+"""Hooks for trait kinds and trait evaluators."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Offer kinds of rubric traits, which benchmarks can then use like the built-in kinds."""
+    """Offer kinds of rubric traits, which benchmarks can then use in the same way as the built-in kinds."""
 
 
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Offer evaluators of rubric traits; each trait goes to the first evaluator that claims it."""
+    """Offer evaluators for rubric traits. Each trait goes to the first evaluator that claims it."""
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the trait kinds that plugins offer, and list invalid kinds and evaluators as failed."""
+    """Register the trait kinds offered by plugins, and list invalid kinds and evaluators as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

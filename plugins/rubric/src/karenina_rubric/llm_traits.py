@@ -1,4 +1,4 @@
-"""`LLMTraitEvaluator`, with which a judge scores LLM traits in one call or in one call for each, and its settings."""
+"""`LLMTraitEvaluator`, which has a judge score LLM traits in a single call or in one call per trait; its settings."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class TraitFields(BaseModel, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judge's score for one trait, with the reasoning."""
+    """A judge's score for one trait, and the reasoning behind it."""
 
     score: Score
     reasoning: str
 
 
 def trait_schema(trait: LLMRubricTrait) -> Json:
-    """Return the schema of a reply about one trait: an object with `reasoning`, then `score`."""
+    """Return the schema of a reply about one trait: an object with `reasoning` followed by `score`."""
     score = score_schema(trait)
     return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
-    """Return the schema of a reply about several traits: for each trait name an object as in `trait_schema`."""
+    """Return the schema of a reply about several traits. For each trait name, it has an object as in `trait_schema`."""
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
@@ -67,9 +67,9 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """Return the judgement in one trait's part of a reply, repaired where possible.
+    """Return the judgement in the part of a reply about one trait, repaired where possible.
 
-    Raises `InvalidReply` if the part does not fit the trait's schema.
+    Raises `InvalidReply` if this part does not fit the trait's schema.
     """
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgment of {trait.name!r}")
@@ -82,7 +82,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
 
 
 def _reasoned_score_schema(score: ScoreSchema) -> Json:
-    """Return the schema of an object with `reasoning`, then `score`."""
+    """Return the schema of an object with `reasoning` followed by `score`."""
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
 
 
@@ -102,28 +102,28 @@ class _Request:
     context: VerificationContext
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
-        """Return the prompt text for these traits."""
+        """Return the prompt text for the given traits."""
         return traits_request(traits, self.context.question.question, self.text, self.reference)
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Return whether the trait's judge gets the reference answer.
+    """Return whether the trait's judge sees the reference answer.
 
-    Raises `ValueError` if the trait's field `include_ground_truth` is invalid.
+    Raises `ValueError` if the trait's `include_ground_truth` field is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
 class LLMTraitEvaluator:
-    """An evaluator of LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
+    """The evaluator for LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
 
-    The strategy `batch` makes one call for all traits, plus one for all traits with `include_ground_truth`, since the
-    judge of the others must not see the reference answer. A trait whose part of the reply is missing or invalid gets
-    its own call; all traits do if the reply cannot be parsed or the server refuses the request. If the judge cannot be
-    reached, no further calls are made. A call for a single trait is retried once, with the problem of the first
-    reply in the request; after that, only this trait fails.
+    The `batch` strategy makes one call for all traits, plus another for all traits with `include_ground_truth`, because
+    the judge of the other traits must not see the reference answer. A trait gets its own call if its part of the reply
+    is missing or invalid. All traits get their own calls if the reply cannot be parsed or the server rejects the
+    request. If the judge cannot be reached, no further calls are made. A call for a single trait is retried once, with
+    the problem of the first reply in the request; after that, only this trait fails.
 
-    Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
+    Further result fields are `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
     """
 
     name: ClassVar[str] = "llm"
@@ -148,10 +148,10 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Return the scores in any order. If the strategy is `batch`, one call is made for all traits.
+        """Return the scores in any order. With the `batch` strategy, a single call is made for all traits first.
 
-        A trait gets its own call if it has no valid score yet. Raises `PortError` if the judge cannot be reached by the
-        call for all traits, so that no further calls are made.
+        A trait gets its own call if it has no valid score yet. Raises `PortError` if the call for all traits cannot
+        reach the judge, so that no further calls are made.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
@@ -173,7 +173,7 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Return the valid scores in the reply to one call about all traits, by trait name."""
+        """Make a single call about all traits, and return the valid scores in the reply by trait name."""
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits))
         reply = await context.parser().parse(messages, schema)
@@ -195,7 +195,10 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Return the score of one trait in its own call. Raises `StructuredError` or `PortError` if the judge fails."""
+        """Return the score of one trait, using a separate call.
+
+        Raises `StructuredError` or `PortError` if the judge fails.
+        """
 
         def validate(data: Mapping[str, Any]) -> Judgement:
             return read_judgement(trait, data)
@@ -205,7 +208,7 @@ class LLMTraitEvaluator:
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
-    """Return a judgement as the trait's score, with its reasoning and, for a literal trait, the name of the class."""
+    """Convert a judgement to a trait score, with its reasoning and, for a literal trait, the class name."""
     fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
     if judgement.score.label is not None:
         fields["llm_trait_labels"] = judgement.score.label

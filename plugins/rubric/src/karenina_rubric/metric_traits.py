@@ -1,4 +1,4 @@
-"""`MetricTraitEvaluator`: computes precision, recall and other metrics of an answer against expected statements."""
+"""`MetricTraitEvaluator`, which computes an answer's precision, recall and other metrics from expected statements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """The statements of a confusion matrix: true and false positives and negatives; `tn` is empty in `tp_only`."""
+    """The statements in a confusion matrix: true and false positives and negatives. `tn` is empty in `tp_only`."""
 
     tp: tuple[str, ...]
     fp: tuple[str, ...]
@@ -26,11 +26,11 @@ class Confusion:
     tn: tuple[str, ...] = ()
 
     def lists(self) -> dict[str, list[str]]:
-        """Return the four lists as the result stores them."""
+        """Return the four lists in the form stored in the result."""
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """Return the metric `name`, from 0 to 1, or 0.0 if its denominator is 0 (an answer without statements)."""
+        """Return the metric `name`, from 0 to 1. It is 0.0 if its denominator is 0 (an answer without statements)."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -43,12 +43,14 @@ class Confusion:
 
 
 class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
-    """An evaluator that computes metrics from the statements, expected or unwanted, that the judge finds in the answer.
+    """The evaluator that computes metrics from the expected and unwanted statements that the judge finds in the
+    answer.
 
-    The judge sees the trait's instructions, which are the truth, and replies with their numbers, so the confusion lists
-    contain the author's words. In `tp_only`, the judge also lists other statements in the answer, which are the false
-    positives. In `full_matrix`, the unwanted statements that the answer makes are the false positives. With
-    `repeated_extraction`, a repeated statement counts once, otherwise each time. There is one call per trait.
+    The judge sees the trait's instructions, which are the ground truth, and replies with their numbers, so the
+    confusion lists contain the author's words. In `tp_only`, the judge also lists other statements in the answer, which
+    are the false positives. In `full_matrix`, the false positives are the unwanted statements made in the answer. With
+    `repeated_extraction`, a repeated statement is counted only once; otherwise, it is counted every time. There is one
+    call per trait.
     """
 
     name: ClassVar[str] = "metric"
@@ -56,7 +58,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     kind = MetricRubricTrait
 
     async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score, which maps its metrics to their values."""
+        """Return the trait's score, which maps each of its metrics to a value."""
         request = metric_request(trait, context.question.question, text)
         asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
         metrics = {name: asked.value.metric(name) for name in trait.metrics}
@@ -65,7 +67,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: reasoning, numbers of statements, and in `tp_only` also other statements."""
+    """Return the JSON Schema of the reply: reasoning, statement numbers and, in `tp_only`, other statements."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -95,10 +97,10 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return those of `things` that are in the answer and those that are not, each in the order of `things`.
+    """Split `things` into those in the answer and those not in the answer, keeping their order.
 
-    A thing that the judge numbered several times is repeated unless `once`. Raises `InvalidReply` if the list is null
-    or contains a number without a thing.
+    A thing that the judge listed several times is repeated unless `once` is true. Raises `InvalidReply` if the list is
+    null or contains a number that does not refer to a thing.
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
@@ -111,5 +113,5 @@ def _split_numbered(
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:
-    """Return the JSON Schema of an array whose items are of the JSON type `kind`."""
+    """Return the JSON Schema of an array whose items have the JSON type `kind`."""
     return {"type": "array", "items": {"type": kind}, "description": description}

@@ -1,4 +1,4 @@
-"""Prompts of this distribution: the judge's tasks, and the item's part of each request."""
+"""Prompts of this distribution: the judge's tasks, and the part of each request specific to an item."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return the text of a request: the traits with their scales, the question, the response, and possibly a reference.
+    """Return the text of a request: the traits with their scales, the question, and the response.
 
-    The reference answer, if `reference` is given, comes before the response. Both are fenced.
+    If there is a `reference`, the reference answer comes before the response. Both are fenced.
     """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""
@@ -69,9 +69,9 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Return the text of a request: expected and unwanted statements, numbered from 1, the question, and the response.
+    """Return the text of a request: the expected and unwanted statements, the question, and the response.
 
-    The response is fenced.
+    The statements are numbered from 1, and the response is fenced.
     """
     parts = [f"{trait.name}: {trait.description}"] if trait.description else []
     parts.append("Expected things:\n" + _number_lines(trait.tp_instructions))
@@ -97,6 +97,6 @@ def _number_lines(things: Sequence[str]) -> str:
 
 
 def _describe_trait(trait: LLMRubricTrait) -> str:
-    """Return the trait's name, description (or else its summary) and scale for a prompt."""
+    """Return the trait's name, its description or summary, and its scale for a prompt."""
     about = trait.description or trait.summary
     return f'- "{trait.name}"{f": {about}" if about else ""}\n  Score: {describe_scale(trait)}'

@@ -1,6 +1,6 @@
-"""The scale of a trait that a judge scores: the score's JSON Schema, its description in prompts, and its parsing.
+"""The scale of a trait scored by a judge: the score's JSON Schema, its description in prompts, and its parsing.
 
-All evaluators that use a judge share this module; they add reasoning, and combine several traits in one reply.
+All evaluators that use a judge share this module. They add reasoning, and combine several traits in one reply.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Score:
 class ScoreSchema:
     """The JSON Schema of a score, and the definitions that it refers to.
 
-    References point to `$defs` at the root, so pass the schema that contains `schema` to `complete`.
+    References point to `$defs` at the root, so pass the schema containing `schema` to `complete`.
     """
 
     schema: Json
     definitions: Json
 
     def complete(self, whole: Json) -> Json:
-        """Return `whole`, a schema that contains the score's schema, with the definitions added."""
+        """Return `whole`, a schema containing the score's schema, with the definitions added."""
         return with_definitions(whole, self.definitions)
 
 
@@ -50,7 +50,7 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
     """Return the schema of a trait's score.
 
     `prefix` is added to the names of definitions, so that several traits can share one schema. For a trait of kind
-    template, titles, defaults and examples are removed from its template, every key is required, and other keys are
+    template, the titles, defaults and examples in its template are removed, every key is required, and other keys are
     forbidden unless the template allows them.
     """
     if trait.kind == "boolean":
@@ -68,7 +68,7 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
-    """Return `schema` with `definitions` as `$defs`, or unchanged if there are none."""
+    """Return `schema` with `definitions` added as `$defs`, or unchanged if there are no definitions."""
     return {**schema, "$defs": definitions} if definitions else schema
 
 
@@ -76,7 +76,7 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
     """Return the score in `given`, a value that fits `score_schema(trait)`.
 
     Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds,
-    because the schema excludes neither.
+    because the schema does not exclude either.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -93,9 +93,10 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Return the description of the scale for a prompt, with each class of a literal trait on its own line.
+    """Return the description of the scale for a prompt, with each class of a literal trait on a separate line.
 
-    With `show_template`, include the JSON Schema of a trait of kind template, for a judge that gets no schema.
+    With `show_template`, the JSON Schema of a trait of kind template is included, for a judge that does not get a
+    schema.
     """
     if trait.kind == "boolean":
         return "true or false."
@@ -115,7 +116,7 @@ def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
 
 
 def _mapping(part: object) -> Mapping[str, Any]:
-    """Return `part` if it is a mapping, else an empty one."""
+    """Return `part` if it is a mapping, otherwise an empty mapping."""
     return part if isinstance(part, Mapping) else {}
 
 

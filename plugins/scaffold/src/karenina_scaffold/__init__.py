@@ -1,4 +1,4 @@
-"""`karenina new`, which writes a package for a plugin, and `karenina init`, which writes a first benchmark."""
+"""`karenina new`, which writes a plugin package, and `karenina init`, which writes a first benchmark."""
 
 from __future__ import annotations
 

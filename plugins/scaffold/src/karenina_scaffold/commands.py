@@ -1,4 +1,4 @@
-"""`karenina new`, which writes a package for a plugin, and `karenina init`, which writes a first benchmark."""
+"""`karenina new`, which writes a plugin package, and `karenina init`, which writes a first benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA: Final = "benchmark.schema.json"
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
     """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name.
 
-    `commands` are the names of the existing commands.
+    `commands` contains the names of the existing commands.
     """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
@@ -37,7 +37,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names that plugins have taken; none for kinds whose names start with the package name."""
+    """Return the names taken by plugins, or nothing for kinds whose names start with the package name."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
@@ -132,7 +132,7 @@ def init(
 
 
 def project_files() -> dict[str, str]:
-    """Return the contents of the files that `init` writes, by file name."""
+    """Return the contents of the files written by `init`, by file name."""
     from karenina_benchmark.formats.file_schema import benchmark_schema
     from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings

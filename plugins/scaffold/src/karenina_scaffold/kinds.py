@@ -1,4 +1,4 @@
-"""The kinds of plugins that `karenina new` writes."""
+"""The kinds of plugins that `karenina new` can write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 class PluginKind:
     """A kind of plugin. `entry`, `command` and `usage` are templates with the fields of `Names`.
 
-    `requires` are the required distributions; bounds on the versions of Karenina's own are added later. `group` and
-    `entry` are the group and the name of the entry point. `command` is a shell command that shows the installed plugin,
-    and `usage` says how to use it. `tests` are additional distributions that the tests need. `modules` are the modules
-    of the package besides `__init__`.
+    `requires` lists the required distributions; version bounds for Karenina's own are added later. `group` and `entry`
+    are the group and name of the entry point. `command` is a shell command that shows the installed plugin, and `usage`
+    says how to use it. `tests` lists additional distributions needed by the tests. `modules` lists the modules of the
+    package other than `__init__`.
     """
 
     name: str

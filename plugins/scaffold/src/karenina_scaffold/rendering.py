@@ -49,11 +49,11 @@ class Names:
         return cls("-".join(words).lower(), module, class_name, f".{''.join(words).lower()}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return the names by the name of their field."""
+        """Return the names by field name."""
         return asdict(self)
 
     def check_free(self) -> None:
-        """Raise `ConfigError` if the name is a Python keyword, a standard module, or an installed package."""
+        """Raise `ConfigError` if the name is a Python keyword, a standard module or an installed package."""
         reason = None
         if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
             reason = "is a Python keyword"
@@ -75,9 +75,9 @@ def _is_installed(name: str) -> bool:
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
-    """Return the contents of the package's files, by path.
+    """Return the contents of the package's files by path.
 
-    Raises `ConfigError` if the name clashes with a class that the package imports.
+    Raises `ConfigError` if the name clashes with a class imported by the package.
     """
     values = names.to_dict()
     values |= {
@@ -119,7 +119,7 @@ def _listed(requirements: Iterable[str]) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return `text` with each `$name` replaced by its value. Raises `KeyError` for a name that has none."""
+    """Return `text` with each `$name` replaced by its value. Raises `KeyError` for a name without a value."""
     return Template(text).substitute(values)
 
 
@@ -129,7 +129,7 @@ def read_template(folder: str, name: str) -> str:
 
 
 def _check_own_names(source: str, names: Names) -> None:
-    """Raise `ConfigError` if a class in the package would have the name of a class that it imports."""
+    """Raise `ConfigError` if a class in the package would have the same name as a class it imports."""
     tree = ast.parse(source)
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -140,9 +140,9 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder with these files.
+    """Create a folder containing these files.
 
-    Raises `ConfigError` if the folder exists, or if a file cannot be written.
+    Raises `ConfigError` if the folder exists or a file cannot be written.
     """
     if os.path.lexists(folder):
         raise ConfigError([f"{folder} already exists: choose another name, or another folder with --into"])
@@ -152,7 +152,7 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """Write these files to a folder, which is created if necessary.
 
-    Raises `ConfigError` if a file exists (nothing is written then), or if a file cannot be written.
+    Raises `ConfigError` if a file already exists (in which case nothing is written) or cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

@@ -1,4 +1,4 @@
-"""Judge self-tests: answers with known verdicts, and how often a judge gets the verdict wrong.
+"""Judge self-tests: answers with known verdicts are used to measure how often a judge gets the verdict wrong.
 
 The entry point is `commands`.
 """
@@ -10,7 +10,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds the command `karenina selftest`, a report section, and notes on runs."""
+    """The plugin that adds the `karenina selftest` command, a report section, and notes about runs."""
 
     karenina_report_sections = offer("karenina_selftest.store:selftest_sections")
     karenina_run_notes = offer("karenina_selftest.store:selftest_notes")

@@ -1,4 +1,4 @@
-"""Cases made from the templates of a benchmark, with the truth stated plainly, hidden, denied, corrected or absent."""
+"""Cases made from a benchmark's templates: the true value stated plainly, hidden, denied, corrected or absent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value in words; None if it has no short text form, such as a nested object or an empty list."""
+    """Return a value in words, or None if it has no short text form, as with a nested object or an empty list."""
     if isinstance(value, Enum):
         value = value.value
     match value:
@@ -57,18 +57,18 @@ def say(value: object) -> str | None:
 
 
 def labels(bound: BoundTemplate) -> dict[str, str]:
-    """Return a label for each field that a judge fills in: its description, or else its name."""
+    """Return a label for each field that a judge fills in: its description or, if there is none, its name."""
     schema: Mapping[str, Any] = bound.judge_schema()["properties"]
     return {name: _label(name, str(schema[name].get("description") or "")) for name in bound.judge_fields}
 
 
 def state(labels: Mapping[str, str], said: Mapping[str, str], prefix: str = "") -> str:
-    """Return a line for each field: its label, `prefix`, and its value in words."""
+    """Return a line for each field, with its label, `prefix`, and its value in words."""
     return "\n".join(f"{labels[name]}: {prefix}{value}" for name, value in said.items())
 
 
 def _label(name: str, description: str) -> str:
-    """Return the description of a field without a final period or colon; if it is empty, the name in words."""
+    """Return a field's description without a final period or colon or, if it is empty, the name in words."""
     text = description.strip().rstrip(".:")
     return text if text else name.replace("_", " ")
 
@@ -101,7 +101,10 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Return a number converted from the unit in `description`; None if there is no known unit, or several."""
+    """Return a number converted from the unit in `description`.
+
+    Returns None if the description contains no known unit, or several.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     text, units = description.casefold(), []
@@ -123,7 +126,7 @@ _CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A i
 
 @dataclass(frozen=True, slots=True)
 class OwnCases:
-    """The cases made from a benchmark; `left_out` maps the ids of questions without cases to the reasons."""
+    """The cases made from a benchmark. `left_out` maps the IDs of questions without cases to the reasons."""
 
     cases: Sequence[Case]
     left_out: Mapping[str, str]
@@ -131,7 +134,7 @@ class OwnCases:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The field values of a template in words: passing, failing, and passing ones converted to another unit.
+    """A template's field values in words: passing values, failing values, and passing values in another unit.
 
     `booleans` is True if a passing value is a boolean.
     """
@@ -143,11 +146,11 @@ class _Values:
 
 
 class _NoCases(Exception):
-    """Raised with the reason if no cases can be made from a template."""
+    """Raised, with the reason, if no cases can be made from a template."""
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Return the cases of the questions' templates. `trust` determines which template code may run."""
+    """Return the cases made from the questions' templates. `trust` determines which template code may be run."""
     cases: list[Case] = []
     left_out: dict[str, str] = {}
     for question in questions:
@@ -159,7 +162,7 @@ def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
 
 
 def _make_cases(question: Question, trust: Trust) -> list[Case]:
-    """Return the cases of a question. Raises `_NoCases` or `TemplateError` if none can be made."""
+    """Return the cases made from a question. Raises `_NoCases` or `TemplateError` if none can be made."""
     template = template_of(question, trust)
     if template is None:
         raise _NoCases("it has no template")
@@ -203,7 +206,7 @@ def _values_of(bound: BoundTemplate) -> _Values:
 
 
 def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:
-    """Raise `_NoCases` unless the template, without patterns, gives these values the verdict `passes`."""
+    """Raise `_NoCases` unless the template, without its patterns, gives these values the verdict `passes`."""
     try:
         answer = bound.bind(values)
         verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed

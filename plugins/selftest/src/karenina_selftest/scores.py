@@ -1,4 +1,6 @@
-"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails ones that must pass."""
+"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails those that must
+pass.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel, defer_build=True):
-    """A case with a wrong verdict: the answer, and what the judge extracted from it."""
+    """A case with a wrong verdict, including the answer and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +42,9 @@ class Miss(BaseModel, defer_build=True):
 
 
 class FamilyScore(BaseModel, defer_build=True):
-    """The counts of one family of cases: `judged`, and `missed` of these with the wrong verdict."""
+    """The counts for one family of cases: how many were `judged`, and how many of these got the wrong verdict
+    (`missed`).
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,9 +58,10 @@ class FamilyScore(BaseModel, defer_build=True):
 class JudgeScore(BaseModel, defer_build=True):
     """The score of one judge.
 
-    `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` the share of failures
-    among those that must pass. Cases that were not judged count in neither: `unreadable` counts those whose reply could
-    not be parsed, `undecided` those whose values cannot be compared, `failed` those that ended in another error.
+    `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` is the share of failures
+    among those that must pass. Cases that were not judged count in neither: `unreadable` counts cases whose reply could
+    not be parsed, `undecided` counts cases whose values cannot be compared, and `failed` counts cases that ended in
+    another error.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,17 +78,17 @@ class JudgeScore(BaseModel, defer_build=True):
 
     @property
     def specificity(self) -> float | None:
-        """The lower confidence limit of the share of must-fail cases that fail; None if none was judged."""
+        """The lower confidence limit for the share of must-fail cases that fail, or None if no such case was judged."""
         return None if self.false_pass.high is None else 1 - self.false_pass.high
 
     @property
     def sensitivity(self) -> float | None:
-        """The lower confidence limit of the share of must-pass cases that pass; None if none was judged."""
+        """The lower confidence limit for the share of must-pass cases that pass, or None if no such case was judged."""
         return None if self.false_fail.high is None else 1 - self.false_fail.high
 
 
 def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
-    """Return the score of each judge, in the order of the results. Results of other questions are ignored."""
+    """Return the score of each judge, in the order of the results. Results for other questions are ignored."""
     by_id = {case.id: case for case in cases}
     case_results = [result for result in results if result.question_id in by_id]
     name_of = make_judge_namer([case_results])
@@ -94,7 +99,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, given all of its results and its name."""
+    """Return the score of one judge, based on all of its results. `name` is the judge's name."""
     judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
     return JudgeScore(
         judge=results[0].metadata.parsing_model,
@@ -112,12 +117,12 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
 
 
 def _missed(case: Case, result: VerificationResult) -> bool:
-    """Return whether the verdict is wrong; the result must have been judged."""
+    """Return whether the verdict is wrong. The result must have been judged."""
     return (result.outcome is Outcome.CORRECT) is not case.passes
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
-    """Return a wrong verdict with the answer and the values that the judge extracted."""
+    """Return a wrong verdict, together with the answer and the values extracted by the judge."""
     return Miss(
         case=case.id,
         family=case.family,
@@ -147,7 +152,7 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if the lower limit `least` cannot be reached, even with every verdict right."""
+    """Raise `ConfigError` if the lower limit `least` cannot be reached even if every verdict is right."""
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low
     if best is not None and best >= least:
@@ -165,7 +170,7 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
 
 
 def needed_cases(least: float) -> int:
-    """Return how many independent cases are needed to reach the lower limit `least` with every verdict right.
+    """Return how many independent cases are needed to reach the lower limit `least` if every verdict is right.
 
     Wilson's interval for n of n has the lower limit n / (n + z^2). `least` must be below 1.
     """
@@ -198,7 +203,7 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a judge: its rates, and the cases that are in no rate."""
+    """Yield the name and text of each fact about a judge: its rates, and the cases not included in any rate."""
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
@@ -214,7 +219,7 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Return a rate with its interval and counts, or that no case of this kind was judged."""
+    """Return a rate with its interval and counts, or a statement that no case of this kind was judged."""
     if rate.value is None or rate.low is None or rate.high is None:
         return f"no case {kind} was judged"
     rough = "rough " if rate.is_rough else ""
@@ -225,7 +230,7 @@ def _rate_text(rate: Rate, kind: str) -> str:
 
 
 def _miss_facts(miss: Miss) -> Iterator[tuple[str, str]]:
-    """Yield the case, answer and extracted values of a wrong verdict; texts are cut to 100 characters."""
+    """Yield the case, answer and extracted values of a wrong verdict. Strings are cut to 100 characters."""
     yield "", f"{'passed' if miss.passed else 'failed'}: {miss.case}"
     yield "  answer", shorten(miss.response, _TEXT) or "(empty)"
     yield "  extracted", shorten(str(miss.extracted), _TEXT)

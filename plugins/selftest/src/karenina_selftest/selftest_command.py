@@ -59,7 +59,7 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test: the judges and prompts in `settings`, and the answers of the cases.
+    """Return the configuration of a self-test: the judges and prompts in `settings`, and the answers in the cases.
 
     Raises `ConfigError` if no judge is configured.
     """
@@ -93,13 +93,13 @@ _MOST_LEFT_OUT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The minimum specificity and sensitivity that must be shown; None for no minimum."""
+    """The minimum specificity and sensitivity that must be demonstrated. None means no minimum."""
 
     specificity: float | None
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if there are too few cases to show the limits."""
+        """Raise `ConfigError` if there are too few cases to demonstrate that the limits are met."""
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -108,7 +108,7 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return a message for each limit that the score does not show."""
+        """Return a message for each limit that the score does not meet."""
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -194,9 +194,9 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
-    """Return the benchmark in `file`; None without a file.
+    """Return the benchmark in `file`, or None if there is no file.
 
-    Raises `ConfigError` for table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
+    Raises `ConfigError` if table options are used without a file, and `BenchmarkErrors` if the file cannot be loaded.
     """
     from karenina_cli.input.named_files import load_checked
 
@@ -214,9 +214,9 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the selected cases, and the number of all cases. At most `limit` cases are selected, evenly.
+    """Return the selected cases and the total number of cases. At most `limit` cases are selected, evenly spaced.
 
-    Raises `ConfigError` for an unknown family, and if no case is selected.
+    Raises `ConfigError` if a family is unknown or no case is selected.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
@@ -241,7 +241,7 @@ def _select_cases(
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
-    """Print the first 5 questions from which no cases are made, with the reasons; nothing if there are none."""
+    """Print the first 5 questions from which no cases are made, with the reasons. Prints nothing if there are none."""
     if not left_out:
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
@@ -251,7 +251,7 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
-    """Store the scores of the judges that judged any case.
+    """Store the scores of the judges that judged at least one case.
 
     Raises `UserStateError` if they cannot be stored.
     """
@@ -270,7 +270,7 @@ def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> 
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
-    """Print the scores with at most `worst` wrong verdicts each, and how to see every case."""
+    """Print the scores, each with at most `worst` wrong verdicts, and say how to see every case."""
     from karenina_selftest.scores import score_sections
     from karenina_terminal.text_layout import format_sections
 
@@ -282,7 +282,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    """Exit with `NOTHING_JUDGED` if no case was judged, or with `FAILED` if a limit is not met; else return."""
+    """Exit with `NOTHING_JUDGED` if no case was judged, or with `FAILED` if a limit is not met."""
     from karenina_terminal.screen import ExitCode
 
     for text in unmet:
@@ -295,5 +295,5 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
 
 
 def _limit(value: float | None) -> str:
-    """Return a lower limit with three digits, or that no case shows one."""
+    """Return a lower limit with three digits, or a statement that no case shows one."""
     return "not shown by any case" if value is None else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Stored judge scores, and how later reports show them: a section of the page, and notes beside pass rates."""
+"""Stored judge scores, and how later reports show them: a section of the page, and notes next to pass rates."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _READ: Final = 100
 
 
 class StoredScore(BaseModel, defer_build=True):
-    """The rates of one self-test.
+    """The rates from one self-test.
 
     `judge` is `interface:model_name`, `cases` describes the cases (the pack's digest, the file, and their number), and
-    `settings` is a digest of the configuration. `when` is a time in UTC, ISO 8601.
+    `settings` is a digest of the configuration. `when` is an ISO 8601 time in UTC.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,8 +63,8 @@ class _Scores(BaseModel, defer_build=True):
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
     """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be written.
 
-    A score replaces an earlier one of the same judge, cases and settings. `cases` describes the cases, `settings` is a
-    digest of the configuration, and `results` the result file.
+    A score replaces any earlier score for the same judge, cases and settings. `cases` describes the cases, `settings`
+    is a digest of the configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -92,7 +92,7 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
 
 
 def _write(path: Path, scores: list[StoredScore]) -> None:
-    """Replace the file of a judge by one with these scores, which only this user can read."""
+    """Replace a judge's file with one that contains these scores and that only this user can read."""
     text = _Scores(scores=scores).model_dump_json(indent=1)
     replace_file(path, lambda file: file.write(text.encode()), private=True)
 
@@ -100,7 +100,7 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 def read_scores(judge: str) -> Sequence[StoredScore]:
     """Return the stored scores of a judge (`interface:model_name`), oldest first.
 
-    Raises `UserStateError` if the file is broken, or other users could have written it.
+    Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
     path = _path(judge)
     try:
@@ -112,12 +112,12 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
 
 
 def _path(judge: str) -> Path:
-    """Return the file of a judge's scores, whether it exists or not."""
+    """Return the path of the file for a judge's scores, whether or not it exists."""
     return state_folder() / "selftests" / f"{sha256(judge.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that change verdicts; keys, URLs and recorded answers are not part of it."""
+    """Return a digest of the settings that affect verdicts. Keys, URLs and recorded answers are not included."""
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     judges = [
         (model.interface, model.model_name, model.system_prompt, model.temperature)
@@ -146,7 +146,7 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests; none if no judge of the runs was tested.
+    """Return the section on self-tests, or no section if no judge in the runs was tested.
 
     Raises `UserStateError` if stored scores cannot be read.
     """
@@ -161,7 +161,7 @@ def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
-    """Return a table row for each score of a judge; without scores, one row that states that it was not tested."""
+    """Return a table row for each score of a judge or, if there are none, one row stating that it was not tested."""
     if not scores:
         return [[judge, *[None] * 7, "not tested", ""]]
     return [
@@ -177,7 +177,7 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge of the runs, if the judge was tested.
+    """Return a note with the last self-test of each judge in the runs that was tested.
 
     Only the first 100 results of each run are read. Raises `UserStateError` if stored scores cannot be read.
     """
@@ -190,7 +190,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
-    """Return the rates of a self-test in a sentence, with its date and cases."""
+    """Return a sentence stating the rates from a self-test, with its date and cases."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""
