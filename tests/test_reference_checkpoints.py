@@ -73,7 +73,7 @@ FORMS: list[tuple[str, str, str, float, float, dict[str, Any], str | None]] = [
         None,
     ),
     ("regex-broken", "regex", "RegexTrait", 1, 0, {"pattern": "(four"}, "pattern: "),
-    ("regex-empty", "regex", "RegexTrait", 1, 0, {}, "needs 'pattern'"),
+    ("regex-empty", "regex", "RegexTrait", 1, 0, {}, "'pattern' is missing"),
     (
         "callable-boolean",
         "callable",

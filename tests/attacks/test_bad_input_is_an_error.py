@@ -93,7 +93,11 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
         f'{{"karenina": 1, "name": "{HALF}"}}',
         "line 1: name: a string contains an unpaired",
     ),
-    "half a character in a checkpoint": ("b.jsonld", f'{{"name": "{HALF}"}}', "b.jsonld: name: a string contains an unpaired"),
+    "half a character in a checkpoint": (
+        "b.jsonld",
+        f'{{"name": "{HALF}"}}',
+        "b.jsonld: name: a string contains an unpaired",
+    ),
     "half a character in YAML": (
         "b.yaml",
         BENCHMARK.replace("Which gene is it?", f'"{HALF}"'),

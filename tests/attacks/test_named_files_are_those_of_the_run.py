@@ -527,5 +527,5 @@ def test_a_root_exchanged_after_the_check_is_not_copied(given: Path, name: str, 
     target = given / name if name == "root" else given.parent / "own"
     assert resolve_root(root) == root == target
     link(target, "../secrets" if name == "root" else "secrets")
-    with pytest.raises(WorkspaceError, match="leads to"):
+    with pytest.raises(WorkspaceError, match="resolves to"):
         resolve_root(root)

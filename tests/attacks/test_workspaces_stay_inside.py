@@ -135,10 +135,10 @@ def test_links_in_a_workspace_lead_nowhere_outside(site: Environment, root: Path
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("..", "give a path relative to the root"),
-        ("../root/../", "give a path relative to the root"),
-        ("task/../..", "give a path relative to the root"),
-        ("/etc", "give a path relative to the root"),
+        ("..", "use a path relative to the root"),
+        ("../root/../", "use a path relative to the root"),
+        ("task/../..", "use a path relative to the root"),
+        ("/etc", "use a path relative to the root"),
         (".", "is the workspace root itself"),
         ("out", "is a link out of the workspace root"),
         ("task\n", "does not exist"),
@@ -303,7 +303,7 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     else:
         (mine / "thesis.txt").rename(workspace.path)
 
-    with pytest.raises(FolderReplaced, match="left alone"):
+    with pytest.raises(FolderReplaced, match="not touched"):
         workspace.remove()
     kept = {"a link": mine / "thesis.txt", "another folder": workspace.path / "thesis.txt"}
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
@@ -332,7 +332,7 @@ def test_a_workspace_behind_a_link_is_not_emptied(root: Path, tmp_path: Path) ->
     (tmp_path / "documents/thesis.txt").write_text("mine")
     workspace.path.symlink_to(tmp_path / "documents")
 
-    with pytest.raises(FolderReplaced, match="left alone"):
+    with pytest.raises(FolderReplaced, match="not touched"):
         workspace.remove()
     assert (tmp_path / "documents/thesis.txt").read_text() == "mine"
 

@@ -7,6 +7,7 @@ any document that it does not accept is parsed again by PyYAML's own parser, whi
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -96,10 +97,22 @@ def compose(text: str, max_nodes: int) -> Node | None:
     """
     import yaml
 
-    if yaml.__with_libyaml__ and not _ODD.search(text):
+    if _has_libyaml() and not _ODD.search(text):
         with suppress(yaml.YAMLError, UnicodeError, _Uncertain):
             return _Composer(yaml.CSafeLoader(text), max_nodes, _Differences(text)).compose_document()
     return _Composer(yaml.SafeLoader(text), max_nodes).compose_document()
+
+
+def _has_libyaml() -> bool:
+    """Return whether libyaml can be used.
+
+    It cannot after PyYAML was imported a second time in one process, as by tests of pytest plugins: the extension
+    module is not loaded again, so its events and errors are not instances of PyYAML's new classes.
+    """
+    import yaml
+
+    extension = sys.modules.get("yaml._yaml")
+    return yaml.__with_libyaml__ and getattr(extension, "ScalarEvent", None) is yaml.ScalarEvent
 
 
 class _Differences:

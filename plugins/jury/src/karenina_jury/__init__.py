@@ -26,8 +26,7 @@ class plugin:  # noqa: N801 - the entry point's name
         {
             "jury": (
                 "karenina_jury.jury_command:jury",
-                "Print how a jury voted: its pass rate beside that of each judge, their agreement, "
-                "and what escalation saved.",
+                "Print how a jury voted: its pass rate, each judge's, their agreement, and what escalation saved.",
             ),
         }
     )

@@ -100,7 +100,7 @@ def jury(
     ],
     as_json: JSONObject = False,
 ) -> None:
-    """Print how a jury voted: its pass rate next to each judge's, their agreement, and what escalation saved."""
+    """Print how a jury voted: its pass rate, each judge's, their agreement, and what escalation saved."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_jury.jury_result import describe_juries, mean_call_costs
