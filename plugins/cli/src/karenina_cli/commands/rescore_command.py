@@ -1,4 +1,4 @@
-"""`karenina rescore`: score a run again from its journal, without model calls."""
+"""`karenina rescore`: score a run again from its journal, without calling a model."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals of a rescoring and, with `diff`, the changes; with `as_json`, print everything as JSON."""
+    """Print the totals of a rescoring and, with `diff`, the changes. With `as_json`, print everything as JSON."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -135,7 +135,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return the JSON-compatible dict that `--json` prints, except the output file."""
+    """Return the JSON-compatible dict printed by `--json`, except for the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -167,7 +167,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, report: RescoreReport) -> None:
-    """Print the first `MAX_ROWS` changes, changed verdicts first."""
+    """Print the first `MAX_ROWS` changes, starting with changed verdicts."""
     from karenina_engine.offline.rescoring import change_cells
 
     changes = report.ordered_changes()

@@ -1,4 +1,4 @@
-"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a run that was stopped."""
+"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a stopped run."""
 
 from __future__ import annotations
 
