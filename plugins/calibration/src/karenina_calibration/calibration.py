@@ -152,9 +152,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return a run's calibration, computed from its labels. `source` and `worst` have the same meaning as in
-    `calibrate`.
-    """
+    """Return a run's calibration from its labels. `source` and `worst` have the same meaning as in `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:

@@ -30,9 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """A model's corrected rate: `shown` is used in results, and `rate` is used to compute the difference between two
-    rates.
-    """
+    """A model's corrected rate: `shown` for results, and `rate` for computing the difference between two rates."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate

@@ -129,9 +129,7 @@ def _no_stratum(answer: Answer) -> str:
 
 
 def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
-    """Return a stratum's verdicts as text. `alone` is True for the only stratum of a model, which contains all
-    answers.
-    """
+    """Return a stratum's verdicts as text. `alone` is True for a model's only stratum, which has all answers."""
     if ANY in verdicts or (alone and len(verdicts) > 1):
         return "all answers"
     return " or ".join(verdicts)

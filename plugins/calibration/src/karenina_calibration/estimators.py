@@ -59,9 +59,7 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The approximate half-width of the interval if all answers were labelled: the uncertainty due to the
-        questions.
-        """
+        """The interval's approximate half-width if all answers were labelled: the uncertainty due to the questions."""
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
         return t_quantile(max(1, self.units - 1)) * sqrt(variance)
@@ -254,9 +252,7 @@ class JudgeQuality:
         )
 
     def can_correct(self) -> bool:
-        """Return whether the judge is better than chance, that is, whether sensitivity + specificity - 1 has a lower
-        bound above 0.
-        """
+        """Return whether the judge is better than chance, based on the lower bound of sensitivity + specificity - 1."""
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
         return sensitivity + specificity - 1 - Z95 * sqrt(spread) > 0

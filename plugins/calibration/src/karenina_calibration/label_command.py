@@ -79,9 +79,9 @@ def label(
 ) -> None:
     """Draw answers of a run at random, and ask a person whether each is right and was read correctly.
 
-    The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the label
-    file. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label the
-    same answers. `karenina calibrate` reads the labels.
+    The draw is stratified by the judges' verdicts, with at least 5 answers of each kind, and recorded in the label
+    file. Labels are saved one by one, so you can stop at any time and repeat the command to continue. Several people
+    can label the same answers. The labels are read by `karenina calibrate`.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

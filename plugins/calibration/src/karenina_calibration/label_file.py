@@ -162,8 +162,9 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the ids of drawn answers that this labeller has not labelled against their current ground truth, in
-        draw order.
+        """Return the ids of drawn answers not yet labelled by this labeller against their current ground truth.
+
+        The ids are in the order of the draw.
         """
         items = self.draw.items if self.draw is not None else ()
         return [
@@ -197,8 +198,9 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Return the answers from before a run was rescored and set `drawn_as` of `answers`. Return None if it was not
-    rescored.
+    """Return the answers from before the run was rescored and set `drawn_as` of `answers`.
+
+    Return None if the run was not rescored or the draw was not made from those answers.
     """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None

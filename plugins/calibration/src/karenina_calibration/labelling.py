@@ -133,9 +133,7 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer to ask about. If its label is stale, include the reason and only the values not yet
-        labelled.
-        """
+        """Return an answer to ask about. If its label is stale, add the reason and only the values left to label."""
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)

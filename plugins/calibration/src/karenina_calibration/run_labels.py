@@ -100,9 +100,7 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(labels: RunLabels) -> str:
-    """Return a note on labels for this model's answers that were based on a different ground truth, or "" if there are
-    none.
-    """
+    """Return a note on labels of this model's answers that were based on a different ground truth, or ""."""
     if labels.run is None:
         return ""
     items = {item for item, _ in labels.run.labels.stale}

@@ -65,9 +65,7 @@ def karenina_demos() -> Sequence[Demo]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands from stages and adapters, which are unavailable because stages and adapters are not loaded at
-    startup.
-    """
+    """Warn about commands from stages and adapters, which are unavailable because neither is loaded at startup."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:

@@ -37,9 +37,7 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects a repeated option if the option takes a single value. By default, the last value would
-    win.
-    """
+    """A command that rejects a repeated option if it takes a single value. By default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated."""

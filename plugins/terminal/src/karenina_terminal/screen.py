@@ -85,9 +85,7 @@ class Screen:
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object: first the list `name`, with one value per line as it is read, then the entries of
-        `rest`.
-        """
+        """Print a JSON object: first the list `name`, one value per line as it is read, then the entries of `rest`."""
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
         for number, value in enumerate(values):
@@ -166,9 +164,7 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` for pipes, defined in a function so that rich is imported only when
-    needed.
-    """
+    """Return a subclass of rich's `Console` for pipes, defined in a function to import rich only when needed."""
     from rich.console import Console
 
     class PipeSafeConsole(Console):

@@ -173,8 +173,8 @@ def _expand_tabs(parts: Line) -> Line:
 
 
 def _find_breaks(line: str, width: int) -> Iterator[int]:
-    """Yield the positions where a line must be broken so that its pieces fit a width, not counting white space at
-    their ends.
+    """Yield the positions where a line must be broken so that its pieces fit a width, ignoring any trailing white
+    space.
     """
     if cell_len(line) <= width:
         return

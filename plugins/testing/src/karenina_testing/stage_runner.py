@@ -118,7 +118,7 @@ class StageRun:
     """The contents of the files that the stage stored with the item, by name."""
 
     async def end(self) -> None:
-        """Run the callbacks that the stage registered for the end of the item or of the answer."""
+        """Run the callbacks that the stage registered for the end of the item or the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:

@@ -77,7 +77,7 @@ async def call_service(ask: Ask, limit: float) -> str:
     """Return the result of `ask` as a string.
 
     Raises `PortError` after `limit` seconds, or if `ask` raises an error. A plain function runs in a thread, which is
-    abandoned if it hangs, so that the time limit holds.
+    abandoned if it hangs, so that the time limit is always kept.
     """
     time_out = asyncio.timeout(limit)
     try:

@@ -46,8 +46,8 @@ def check(
 ) -> None:
     """Check a benchmark before the first call: print all problems of the file, each with its line.
 
-    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error; warnings
-    point to probable mistakes, and do not prevent a run.
+    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error. Warnings
+    point to probable mistakes and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -61,10 +61,11 @@ def config(
 ) -> None:
     """Print the configuration names of the core and the installed plugins, or save a configuration under a name.
 
-    `karenina config answering_models` prints every field of a model, and the settings of each adapter.
+    `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
-    `karenina config save NAME` saves what --config, --set, --answering and --judge give, without keys, as a preset for
-    `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes one.
+    `karenina config save NAME` saves the configuration from --config, --set, --answering and --judge, without keys, as
+    a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes
+    one.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

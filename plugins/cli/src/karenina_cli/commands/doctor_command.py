@@ -51,8 +51,8 @@ def doctor(
 ) -> None:
     """Check the installation, configuration, models, servers and journals, and print how to fix problems.
 
-    No model is called and no key is sent: for each configured server, only a connection is opened. Exits with 2 if
-    there is a problem.
+    No model is called and no key is sent; only a connection to each configured server is opened. Exits with 2 if there
+    is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -243,9 +243,7 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. A server behind a proxy is not tried and counts as having no
-    problem.
-    """
+    """Connect to a server and return the finding. A server behind a proxy is not tried and counts as passed."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)

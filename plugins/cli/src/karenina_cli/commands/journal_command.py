@@ -108,8 +108,8 @@ def repair(
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 
-    Rows that are intact are kept; calls whose replies are lost are repeated when the run continues. The damaged file is
-    kept under another name. A journal of an earlier version is converted to the current format.
+    Intact rows are kept, and calls whose replies are lost are repeated when the run continues. The damaged file is kept
+    under another name. A journal from an earlier version is converted to the current format.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

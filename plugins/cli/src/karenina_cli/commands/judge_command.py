@@ -71,8 +71,8 @@ def judge(
 ) -> None:
     """Judge outputs of a product, a log or another program, with one template or rubric for all of them.
 
-    No model answers: the judge fills the template from each output, and a program compares the fields. To judge answers
-    to the questions of a benchmark, use `karenina run --recordings`.
+    No answering model is called: the judge fills in the template from each output, and a program compares the fields.
+    To judge answers to a benchmark's questions, use `karenina run --recordings`.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -129,9 +129,7 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Return a benchmark file's global rubric, or None if there is no path. Raises `ConfigError` if the file has no
-    rubric.
-    """
+    """Return a benchmark file's global rubric, or None without a path. Raises `ConfigError` if there is no rubric."""
     if path is None:
         return None
     from karenina_benchmark import Benchmark

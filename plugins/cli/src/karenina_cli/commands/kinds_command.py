@@ -36,9 +36,7 @@ _NOT_WRITTEN: Final = ("type", "unread")
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """A primitive or trait kind: its name in files, its distribution, meaning and fields, and its usage in a YAML
-    file.
-    """
+    """A primitive or trait kind: its name in files, distribution, meaning and fields, and its usage in YAML files."""
 
     name: str
     owner: str
@@ -135,7 +133,7 @@ def traits(
 ) -> None:
     """Print the kinds of rubric traits, which score qualities without a right answer, and their fields.
 
-    A benchmark file names the kind of a trait under `type`. Plugins add more.
+    In a benchmark file, `type` names the kind of a trait. Plugins can add more kinds.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -180,7 +178,7 @@ def primitives(
 ) -> None:
     """Print the primitives, which compare a field of a template with its truth, and their parameters.
 
-    A benchmark file names them under `verify_with`. Plugins add more.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -47,10 +47,10 @@ def list_plugins(
 ) -> None:
     """List the installed plugins, and what is wrong with those that cannot be used.
 
-    Also lists adapters of this project that are not installed, and hook specifications that cannot be used. `--hooks`
-    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
-    implementation to start from, which shows its arguments and imports its types. `--check` tests one package as it is
-    installed, prints a line for each check, and exits with 2 if one failed.
+    Also lists this project's adapters that are not installed and hook specifications that cannot be used. `--hooks`
+    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and a sample
+    implementation that shows its arguments and imports its types. `--check` tests a single installed package, prints a
+    line for each check, and exits with 2 if a check failed.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

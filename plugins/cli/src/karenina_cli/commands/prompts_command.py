@@ -78,7 +78,7 @@ def prompts(
     """Print every prompt of a question exactly as sent, without calling a model.
 
     Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name models; if it names several for a role, the first one is used.
+    need not name any models; if it names several for the same role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -254,9 +254,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
-    """Return one line about a task: its name, family, distribution and stages, and whether it contains the ground
-    truth.
-    """
+    """Return one line about a task: name, family, distribution, stages, and whether it contains the ground truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"

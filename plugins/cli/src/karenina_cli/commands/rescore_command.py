@@ -59,10 +59,10 @@ def rescore(
 ) -> None:
     """Score a run again from its journal, without a call, after truths or tolerances changed.
 
-    Weights, patterns and verify() may have changed too. Items are paired with those of the run by question, models and
-    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. For somebody
-    else's journal, name the benchmark. A result file of the reference implementation, in place of a journal, is scored
-    again from the values that its judge extracted.
+    Weights, patterns and verify() may have changed too. Items are matched with the run's items by question, models and
+    replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. For
+    somebody else's journal, name the benchmark. If a result file of the reference implementation is named instead of a
+    journal, it is scored again from the values that its judge extracted.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -109,7 +109,7 @@ def _rescore_reference(
 ) -> RescoreReport:
     """Rescore a result file of the reference implementation, which has no journal.
 
-    Raises `ConfigError` if no benchmark is given.
+    Raises `ConfigError` if no benchmark is named.
     """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked

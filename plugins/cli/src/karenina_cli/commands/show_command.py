@@ -165,8 +165,9 @@ class _Printer:
         self._noted = False
 
     def print(self, number: int, file: Path, result: VerificationResult) -> None:
-        """Print an item, unless it failed for the same reason as an earlier one. The rules are read for the first item
-        with fields.
+        """Print an item, unless it failed for the same reason as an earlier one.
+
+        The rules are read for the first item that has fields.
         """
         from karenina_cli.output.result_output import print_result
         from karenina_report.rules import find_rules

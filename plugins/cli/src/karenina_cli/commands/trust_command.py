@@ -93,9 +93,9 @@ def trust(
 ) -> None:
     """List the code and the restricted values in a file, and trust exactly these.
 
-    Trust does not extend to later changes of the file. Restricted values can start programs, choose where requests and
-    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by them that
-    are opened are possible programs inside the folder: their digests are trusted too.
+    Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
+    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by restricted
+    values that are opened are possible programs inside the folder, because their digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

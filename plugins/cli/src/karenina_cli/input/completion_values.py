@@ -113,9 +113,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files passed as `argument` or, while an option is being completed, all arguments that are not
-    options.
-    """
+    """Return the files passed as `argument` or, while an option is completed, all arguments that are not options."""
     files = ctx.params.get(argument) or ctx.args
     return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 

@@ -153,9 +153,7 @@ def _parse_value(name: str, text: str) -> Any:
     from karenina_core.config import read_value
 
     def read(given: str) -> Any:
-        """Return a value in TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a malformed
-        table.
-        """
+        """Return a TOML or JSON value. Raises `ValueError` for text and `typer.BadParameter` for a malformed table."""
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:

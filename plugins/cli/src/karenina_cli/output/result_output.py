@@ -162,9 +162,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome, truncated to 200 characters if the item was judged, and otherwise with
-    advice.
-    """
+    """Return the reason for the outcome: at most 200 characters if the item was judged, otherwise `MAX_DETAILED`."""
     if result.outcome.judged:
         return Text(shorten(result.why(), 200))
     beginning, note = clip(result.why(), MAX_DETAILED)
@@ -207,9 +205,7 @@ def _print_selection(console: Console, count: int, most: int | None) -> None:
 
 
 class Failures:
-    """The failures of the items printed so far. If several items failed for the same reason, only the first is
-    printed.
-    """
+    """The failures of the items printed so far. Of several with the same reason, only the first is printed."""
 
     def __init__(self, console: Console, count: int) -> None:
         self._console = console

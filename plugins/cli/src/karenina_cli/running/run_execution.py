@@ -113,9 +113,7 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run with progress and return its results, for use by other commands. Exits if the run is stopped
-    early.
-    """
+    """Execute a run with progress and return its results, for other commands. Exits if the run is stopped early."""
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
@@ -149,9 +147,7 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or an error occurs when it is
-    closed.
-    """
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closing it fails."""
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""

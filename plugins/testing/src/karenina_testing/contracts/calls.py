@@ -67,7 +67,7 @@ class CallContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close the port and assert that it left nothing behind."""
+        """Return the result of `use` with a new port, then close the port and assert that nothing is left behind."""
 
         async def run() -> T:
             before = child_processes()

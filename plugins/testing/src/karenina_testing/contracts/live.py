@@ -90,9 +90,7 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close the port twice and assert that it left nothing
-        behind.
-        """
+        """Return the result of `use` with a new port, then close it twice and assert that nothing is left behind."""
 
         async def run() -> T:
             processes, sockets = child_processes(), open_sockets()

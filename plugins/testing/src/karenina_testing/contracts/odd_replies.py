@@ -19,8 +19,9 @@ C = ErrorCategory
 class OddReply:
     """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
-    `words` must occur in the error message, and `notes` in one of the reply's notes. `tokens` are the input, output,
-    cached, reasoning and cache-write tokens, for errors too; None leaves the usage unchecked.
+    `words` must occur in the error message, and `notes` must occur in one of the reply's notes. `tokens` contains the
+    input, output, cached, reasoning and cache-write tokens, for errors as well. If it is None, the usage is not
+    checked.
     """
 
     body: Any

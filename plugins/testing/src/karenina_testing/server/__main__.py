@@ -66,9 +66,7 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server until it is stopped, printing its URL once it listens. Exits with status 2 if the arguments are
-    invalid.
-    """
+    """Run a server until it is stopped, printing its URL once it listens. Exits with status 2 for invalid arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m karenina_testing.server",
         description=__doc__,

@@ -41,9 +41,7 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """A connection that serves its requests in order. It keeps reading while it replies, in order to notice a
-    disconnect.
-    """
+    """A connection that serves its requests in order. It keeps reading while it replies, to notice a disconnect."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -166,9 +164,7 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end`. `leaves` says whether the client wants it
-        closed.
-        """
+        """Close, reset or keep the connection, depending on `reply.end` and on whether the client `leaves`."""
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()

@@ -71,9 +71,7 @@ class Request:
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether this is a request to Anthropic's Messages API. Any other request is treated as a chat completions
-        request.
-        """
+        """Whether this is a request to Anthropic's Messages API. Any other is treated as a chat completions request."""
         return self.path.partition("?")[0].endswith("/messages")
 
     @cached_property
@@ -122,15 +120,17 @@ class Reply:
     """One literal HTTP reply.
 
     - `body`: text and bytes are sent unchanged, anything else as JSON.
-    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, a number is a pause in seconds, and
+    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, numbers are pauses in seconds, and
       anything else is sent as a server-sent event with JSON data. `done` adds `data: [DONE]`.
-    - `raw`: bytes in place of everything, including status line and headers; only `chunks` follow, without framing.
-    - `headers`: additional headers. They replace those of the same name that the server would send (`Content-Type`,
-      `Content-Length`, `Transfer-Encoding`).
+    - `raw`: bytes in place of everything, including the status line and headers; only `chunks` follow, without
+      framing.
+    - `headers`: additional headers. They replace any headers of the same name that the server would send
+      (`Content-Type`, `Content-Length`, `Transfer-Encoding`).
     - `delay`: seconds before the first byte.
-    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length is still that of the whole body.
-    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the client
-      disconnects (`hang`).
+    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length header still states the length of
+      the whole body.
+    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the
+      client disconnects (`hang`).
     - `name`: the name of the fault in the log.
     """
 

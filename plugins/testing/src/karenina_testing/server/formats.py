@@ -48,8 +48,9 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Return `said` as a call to the tool that `request` forces. Unchanged if no tool is forced or `said` is not a
-    JSON object.
+    """Return `said` as a call to the tool that `request` forces.
+
+    Unchanged if no tool is forced or the text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
@@ -150,7 +151,7 @@ def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def _estimate_usage(said: Say, request: Request | None) -> Usage:
-    """Return a usage of one token for every four characters, but at least one input and one output token."""
+    """Estimate the usage as one token for every four characters, with at least one input and one output token."""
     sent = len(request.data) if request is not None else 0
     return Usage(max(sent // 4, 1), max(len(said.text or "") // 4, 1), calls=1)
 

@@ -113,9 +113,7 @@ class Entry:
 
     @property
     def body(self) -> Any:
-        """The reply's body as text, bytes or JSON-compatible data, the chunks of a stream, or None if there was no
-        reply.
-        """
+        """The reply's body as text, bytes or JSON-compatible data, or the chunks of a stream. None without a reply."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -227,9 +225,7 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the KEY of the last mark `[item KEY]`, otherwise the longest matching script key, otherwise the last
-        user message.
-        """
+        """Return the KEY of the last mark `[item KEY]`, the longest matching script key, or the last user message."""
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])

@@ -168,9 +168,7 @@ class ScriptedServer:
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record in the log entry whether the whole reply was sent. None, for a request that is not a call, is
-        ignored.
-        """
+        """Record in the log entry whether the whole reply was sent. Do nothing if `note` is None (not a model call)."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()

@@ -111,9 +111,7 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Return `turn` with any tool calls that the model wrote between tags in its text and that the server did not
-    parse.
-    """
+    """Return `turn` with any tool calls written between tags in the model's text that the server did not parse."""
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
         return turn
@@ -139,7 +137,8 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
     """Return the tool message that answers `call`.
 
-    The last call of a turn that was cut off is not run, because its arguments may be incomplete; it gets an error.
+    The last call of a turn that was cut off is not run, because its arguments may be incomplete; the message is an
+    error instead.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
@@ -230,7 +229,7 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names the server."""
+        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`. `where` names the server."""
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:

@@ -82,7 +82,7 @@ class _WorkspaceTool(ABC):
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the tool's result. Raises `ToolError` for a refused call, and `OSError` if a file operation fails."""
+        """Return the tool's result. Raises `ToolError` for a refused call and `OSError` for a failed file operation."""
 
     def locate(self, path: str) -> Path:
         """Return the resolved path for `path`, which need not exist.
@@ -188,9 +188,7 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link. After `MOST_ENTRIES` lines, a last line says that
-        there are more.
-        """
+        """Return one line for each file, empty folder and link, and a last line if there are more than the limit."""
         folder = self._locate_existing(arguments)
         if folder.is_file():
             return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
@@ -274,9 +272,7 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield the files to search: `path` itself if it is a file, otherwise the files below it whose names match
-        `glob`.
-        """
+        """Yield the files to search: `path` if it is a file, otherwise the files below it whose names match `glob`."""
         place = self._locate_existing(arguments)
         if place.is_file():
             yield place
@@ -357,7 +353,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
-    """Return whether the first bytes of a file contain a zero byte; leaves the file at its start."""
+    """Return whether the first bytes of a file contain a zero byte, leaving the file at its start."""
     binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
     return binary

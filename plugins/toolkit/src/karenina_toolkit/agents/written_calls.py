@@ -129,9 +129,7 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Return the text before a token that announces JSON calls, and the JSON after the token, or None without such a
-    token.
-    """
+    """Return the text before and the JSON after a token that announces JSON calls, or None without such a token."""
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
         return None
@@ -212,9 +210,7 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the calls if the text is a list of Python calls with literal arguments, such as `[f(x=1)]`, otherwise
-    None.
-    """
+    """Return the calls in a text that is a list of Python calls with literal arguments (`[f(x=1)]`), otherwise None."""
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
         return None
@@ -242,9 +238,7 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the JSON value of a Python literal, including `true`, `false` and `null`. Raises `ValueError` for other
-    nodes.
-    """
+    """Return the JSON value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` otherwise."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -316,8 +310,9 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 
 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
-    """Return whether the text only mentions calls in tags, by quoting them or placing them within a line or in a fence
-    followed by other text.
+    """Return whether the text only mentions calls in tags.
+
+    It does if the tags are quoted, inside a line, or in a fence followed by other text.
     """
     if is_quoted(text, first.start()):
         return True
@@ -371,9 +366,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Return the calls at the start of a truncated `text`, and the rest. There are no calls if `text` is not
-    truncated.
-    """
+    """Return the calls at the start of a truncated `text` and the rest. There are no calls if it is not truncated."""
     calls: list[ToolCall] = []
     place = 0
     while match := _NEXT.match(text, place):

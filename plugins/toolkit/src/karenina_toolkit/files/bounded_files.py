@@ -198,9 +198,7 @@ def unreadable_error(path: Path, error: OSError) -> FileError:
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file larger than the limit `most`. `what` describes the problem, including the file's
-    size.
-    """
+    """Return the error for a file larger than the limit `most`. `what` describes the problem, with the file's size."""
     return FileError(path, "", what, size_limit_cure(most))
 
 

@@ -116,9 +116,7 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value. Percentages and amounts of money become strings that include the symbol shown in the
-    sheet.
-    """
+    """Return a cell's value. Percentages and amounts of money become strings with the symbol shown in the sheet."""
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None

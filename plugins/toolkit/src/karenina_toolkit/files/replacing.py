@@ -89,7 +89,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Flush the entries of a folder, given by path or descriptor, to disk. Does nothing if the system cannot do so."""
+    """Flush the entries of a folder, passed as a path or descriptor, to disk. Does nothing if the system cannot."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:

@@ -54,9 +54,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return a message if two of the `files` are the same file, even under different names or through a link,
-    otherwise None.
-    """
+    """Return a message if two `files` are the same, even under different names or through a link, otherwise None."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:

@@ -63,9 +63,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _target(link: Path) -> Path:
-    """Return the target of a link, or the link itself if it cannot be resolved (because it is part of a loop, for
-    example).
-    """
+    """Return the target of a link, or the link itself if it cannot be resolved, for example in a loop."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):

@@ -196,7 +196,7 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
     """Return the column names from the first row that is not empty.
 
-    Raises `FileError` if all rows are empty, or if two columns have the same name.
+    Raises `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0
     for number, cells in rows:

@@ -235,7 +235,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Return up to `count` bytes of an open file, or none at its end. Raises `FileError` if reading fails."""
+    """Return up to `count` bytes of an open file, or no bytes at its end. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:

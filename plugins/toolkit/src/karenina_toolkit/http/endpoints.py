@@ -50,12 +50,12 @@ class ServerExtra(StrictSettings):
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Return whether any of the headers `names`, given in lower case, is set."""
+        """Return whether any of the headers `names`, in lower case, is set."""
         return any(header.lower() in names for header in self.headers)
 
 
 class ToolLoopExtra(ServerExtra):
-    """Settings of a model whose adapter runs the tools of agents itself and requests JSON in several modes."""
+    """Settings for a model whose adapter runs agents' tools itself and requests JSON in several modes."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
@@ -135,7 +135,7 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Return advice for a call that the server refused because of its key.
+    """Return advice for a call that the server refused because of the key.
 
     `key` is the result of `find_api_key` with `variables`. `otherwise` is the advice if `key` is None.
     """

@@ -234,16 +234,14 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return at most 300 characters of a server's `text` on one line, without secrets and without the prompt."""
+    """Return at most 300 characters of a server's `text` on one line, without secrets or the prompt."""
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None without
-    either.
-    """
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:

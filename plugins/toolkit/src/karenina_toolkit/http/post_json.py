@@ -180,7 +180,7 @@ class Sender:
 
 
 def _key_of(model: ModelConfig) -> str | None:
-    """Return the API key in the model's settings, if any; the environment is not consulted."""
+    """Return the API key in the model's settings, or None if there is none. The environment is not consulted."""
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 

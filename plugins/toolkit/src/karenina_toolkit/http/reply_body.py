@@ -131,7 +131,7 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
-    """A body stream of the client whose pieces are decompressed and bounded."""
+    """A body stream of the client, with its pieces decompressed and bounded."""
 
     def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream

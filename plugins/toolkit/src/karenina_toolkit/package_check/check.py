@@ -61,9 +61,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings on the package's entry points: whether their groups exist and whether each entry point was
-    loaded.
-    """
+    """Yield findings on the package's entry points: whether their groups exist and whether each one was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)

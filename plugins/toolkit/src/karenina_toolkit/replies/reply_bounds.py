@@ -51,7 +51,7 @@ class BrokenReply(PortError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyBounds:
-    """The bounds on one model's replies: bytes after decompression, and seconds for a streamed reply."""
+    """The bounds on a single model's replies: bytes after decompression, and seconds for a streamed reply."""
 
     max_bytes: int = MAX_REPLY_BYTES
     stream_seconds: float = STREAM_TIMEOUT
@@ -110,9 +110,7 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return `error` if it is a `PortError`, otherwise the `PortError` that an SDK wrapped in it, or None if there is
-    none.
-    """
+    """Return `error` if it is a `PortError`, otherwise the `PortError` that an SDK wrapped in it, or None."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):

@@ -104,9 +104,7 @@ def _is_before_mathematics(match: re.Match[str]) -> bool:
 
 
 def _restore_path(match: re.Match[str]) -> str:
-    """Return a possible Windows path with its backslashes, if something other than line breaks or tabs suggests a
-    path.
-    """
+    """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests a path."""
     path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)

@@ -161,9 +161,7 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return where thoughts without an opening mark end: after the last mark outside every object, or 0 if there is
-    none.
-    """
+    """Return where thoughts without an opening mark end: after the last mark outside every object, or 0 without one."""
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))

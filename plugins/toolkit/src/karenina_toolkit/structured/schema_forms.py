@@ -54,9 +54,7 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name that servers accept: the schema's title without other characters, truncated to 64, or else
-    `answer`.
-    """
+    """Return a name that servers accept: the schema's title without other characters, cut to 64, or else `answer`."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 

@@ -188,9 +188,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Return the only repair of `value` for one of several schemas, or `value` itself if it matches or the repairs
-    differ.
-    """
+    """Return the only repair of `value` for one of several schemas, or `value` if it matches or the repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []
@@ -202,9 +200,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` that does not match. Null always matches. `place` is the path to
-    `value`.
-    """
+    """Yield a sentence for each part of `value`, at the path `place`, that does not match. Null always matches."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -267,7 +263,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema: its types if it has several, otherwise its `anyOf` or `oneOf`, or none."""
+    """Return the alternatives of a schema: its types if it has several, otherwise its `anyOf` or `oneOf`, if any."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".
@@ -284,9 +280,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
-    """Return the only allowed value that `value` can mean, or `value` itself if it is allowed or if none or several
-    match.
-    """
+    """Return the only allowed value that `value` can mean, or `value` if it is allowed or if none or several match."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:

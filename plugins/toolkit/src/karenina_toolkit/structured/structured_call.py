@@ -142,9 +142,7 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None if the judge should be asked again. Raises `StructuredError` after the last
-        attempt.
-        """
+        """Return the result, or None to ask the judge again. Raises `StructuredError` after the last attempt."""
         self._tries += 1
         self._usage += reply.usage
         try:
@@ -195,8 +193,9 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments if a judge wrote a tool call as text. Return None if it did not, or if the schema has a
-    field named `name`.
+    """Return the arguments of a tool call that a judge wrote as text.
+
+    Return None if there is no such call or if the schema has a field named `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):

@@ -202,9 +202,7 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Test a mode inside the block, one call at a time, until the result is known or the waiting calls run out of
-        time.
-        """
+        """Test a mode inside the block, one call at a time, until it is known or the waiting calls run out of time."""
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):

@@ -120,9 +120,7 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Return the reasoning and the (`final`) answer from gpt-oss channels, or None if the text does not start with a
-    channel.
-    """
+    """Return the reasoning and the (`final`) answer from gpt-oss channels, or None if the text starts with none."""
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()

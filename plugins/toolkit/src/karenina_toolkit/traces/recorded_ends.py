@@ -94,9 +94,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry and any objects in it that may state a finish reason. Yield nothing if it is not the model's
-    entry.
-    """
+    """Yield an entry and any objects in it that may state a finish reason, but nothing if it is not the model's."""
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return
     yield entry

@@ -67,9 +67,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts in an object and its details to `counts`, by kind. If there are several of a kind, keep the
-    largest.
-    """
+    """Add the counts in an object and its details to `counts`, by kind. Among several of a kind, keep the largest."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:

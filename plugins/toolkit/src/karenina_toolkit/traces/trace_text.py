@@ -71,9 +71,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer, or otherwise an `error`. A verdict is truthy if it is
-    valid.
-    """
+    """Whether a trace is `valid`, with its `final` answer or an `error`. A verdict is truthy if it is valid."""
 
     valid: bool
     final: str | None = None

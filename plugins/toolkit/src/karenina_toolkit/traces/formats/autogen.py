@@ -62,9 +62,7 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
-        """Yield the messages. Each is yielded only once the next one is read, because the next entry may add notes to
-        it.
-        """
+        """Yield the messages, each only once the next one has been read, because the next entry may add notes to it."""
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):

@@ -101,9 +101,7 @@ def _result(value: Any, names: Mapping[str, str]) -> Message:
 
 
 def _describe(kind: str, value: Any) -> str:
-    """Return a block as text: guarded or cited text unchanged, and anything else in the form returned by
-    `describe_block`.
-    """
+    """Return a block as text: guarded or cited text unchanged, and anything else as in `describe_block`."""
     if kind == "guardContent" and isinstance(value, Mapping) and isinstance(value.get("text"), Mapping):
         return _require_text(value["text"].get("text"))
     if kind == "citationsContent" and isinstance(value, Mapping):

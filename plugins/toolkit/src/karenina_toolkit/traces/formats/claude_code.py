@@ -54,9 +54,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the text of each `result` line, as a system message if it is an error, otherwise as the assistant's
-    message.
-    """
+    """Yield the text of each `result` line: as a system message if it is an error, otherwise as the assistant's."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -121,7 +119,7 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` otherwise."""
+    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` for other content."""
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):

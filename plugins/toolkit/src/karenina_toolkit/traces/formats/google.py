@@ -177,9 +177,7 @@ def _response_text(response: Any) -> str:
 
 
 def _part_text(kind: str, value: Any) -> str:
-    """Return a part as text, or a description if it is not text. Raises `TraceFormatError` if a text part is
-    malformed.
-    """
+    """Return a part as text, or a description of it. Raises `TraceFormatError` if a text part is malformed."""
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")

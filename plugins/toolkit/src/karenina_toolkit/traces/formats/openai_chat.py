@@ -317,9 +317,7 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion's first choice, where gateways put a provider's error, or None if there is
-    none.
-    """
+    """Return the error in a completion's first choice, where gateways put a provider's error, or None."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None

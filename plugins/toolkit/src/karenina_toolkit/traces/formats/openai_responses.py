@@ -127,9 +127,7 @@ def _call(kind: str, item: Entry) -> ToolCall:
 
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
-    """Return the result of a call carried out by the server. It is taken from the call's item and is often just a
-    status.
-    """
+    """Return the result of a call carried out by the server, taken from the call's item. It is often just a status."""
     result = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
     failed = bool(result.get("error")) or result.get("status") == "failed"
     output = result.get("output")

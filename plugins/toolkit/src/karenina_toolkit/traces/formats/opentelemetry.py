@@ -231,9 +231,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield the mappings that may be the attributes: the span itself, its attributes, and the attributes of its
-    events.
-    """
+    """Yield the mappings that may be the attributes: the span itself, its attributes, and its events' attributes."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")

@@ -143,9 +143,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the entries are ordered from newest to oldest, as in the lists of some services and
-    stores.
-    """
+    """Raise `TraceFormatError` if the entries are ordered from newest to oldest, as in the lists of some services."""
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
