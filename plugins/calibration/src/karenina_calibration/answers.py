@@ -28,9 +28,9 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
 _BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-"""The JSON boolean that each word stands for."""
+"""The JSON boolean represented by each word."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
-"""The kinds of traits that are computed by a program, not by a judge."""
+"""The kinds of traits that are computed by a program and not by a judge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from karenina_report.statistics.statistics_result import Coefficient, ReportMode
 from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
-"""Counts of labelled answers, by the judge's value and then by the labellers' value."""
+"""Counts of labelled answers, keyed by the judge's value and then the labellers' value."""
 
 
 class VerdictAgreement(ReportModel):

@@ -33,7 +33,7 @@ MOST_CLASSES: Final = 12
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""The half width of an interval, as a share of 1, above which the interval is uninformative."""
+"""The half-width of an interval, as a share of 1, above which the interval is uninformative."""
 
 
 @sections_of.register(Calibration)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The only verdict of strata in a simple random draw, which ignores verdicts."""
+"""The only verdict for strata in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel, defer_build=True):

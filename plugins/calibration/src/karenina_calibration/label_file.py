@@ -103,11 +103,11 @@ class Labels:
     places: dict[str, str] = field(default_factory=dict)
     """The file and line of the first label of each answer."""
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
-    """All labels of a labeller for an answer, in order."""
+    """All of a labeller's labels for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of an answer and a labeller whose label was given for a truth other than that in the results."""
+    """Pairs of an answer and a labeller whose label was based on a ground truth other than the current one."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored, because a later file contains a different one."""
+    """The files whose draw is ignored because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
         """Add a label, replacing any earlier label by the same labeller for the same answer."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_calibration.label_file import Label
 
 LABELS: Final = 60
-"""The number of answers that are drawn by default."""
+"""The number of answers drawn by default."""
 
 
 def now() -> str:

@@ -28,7 +28,7 @@ _REPLIES: Final[dict[str, bool | None]] = {"y": True, "yes": True, "n": False, "
 _LONGEST: Final = 20_000
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
-"""The first bytes of every labelling page, by which an earlier page is recognized before it is replaced."""
+"""The first bytes of every labelling page, used to recognize an earlier page before replacing it."""
 FORMAT: Final = 1
 _NO_NAME: Final = re.compile(r"[^\w-]+")
 _LONGEST_VALUE: Final = 100_000

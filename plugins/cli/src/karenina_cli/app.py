@@ -150,7 +150,7 @@ def _name(command: CommandInfo) -> str | None:
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distribution and version of each plugin command."""
+"""The distribution and version that each plugin command comes from."""
 
 
 class _Commands(WholeSummaries):

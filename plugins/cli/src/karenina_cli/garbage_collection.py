@@ -7,7 +7,7 @@ import gc
 from typing import Final
 
 _STARTUP_THRESHOLD: Final = 200_000
-"""The number of new objects before Python collects. Starting creates half as many, and none of them is garbage."""
+"""The number of new objects before Python collects garbage. Startup creates half as many, none of which is garbage."""
 _DEFAULT_THRESHOLD: Final = gc.get_threshold()
 
 

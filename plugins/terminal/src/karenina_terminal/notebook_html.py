@@ -18,7 +18,7 @@ from karenina_toolkit.printable import clip, shorten
 MAX_CELL: Final = 300
 """The maximum number of characters in a table cell."""
 MAX_TEXT: Final = 2000
-"""The maximum number of characters in a text outside of tables."""
+"""The maximum number of characters in text outside tables."""
 MAX_ROWS: Final = 20
 """The maximum number of rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100

@@ -62,7 +62,7 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
-"""The minimum indentation of the continuation lines of a wrapped line."""
+"""The minimum indentation of a wrapped line's continuation lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 Part = tuple[str, str]
-"""A text and its style: `bold`, `dim red`, or an empty string."""
+"""A string and its style: `bold`, `dim red`, or an empty string."""
 Line = Sequence[Part]
 
 _INDENT: Final = 2
 _GAP: Final = 2
 _TAB: Final = 8
 _NARROWEST: Final = 28
-"""The width below which lines are not made narrower."""
+"""The width below which lines are not narrowed."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
@@ -84,7 +84,7 @@ class StyledTable:
 
 
 Content = Sequence[StyledText | StyledTable]
-"""Texts and tables below each other, which stand beside a name."""
+"""Text and tables below each other, next to a name."""
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:

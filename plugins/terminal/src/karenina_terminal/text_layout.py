@@ -19,7 +19,7 @@ _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
 """The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The maximum length of words that are kept whole when columns are narrowed."""
+"""The maximum length of words kept whole when columns are narrowed."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -56,7 +56,7 @@ class Grid:
 
 Block = Title | Facts | Grid
 Section = Sequence[Block]
-"""Blocks that belong together; an empty line separates sections."""
+"""Blocks that belong together. Sections are separated by empty lines."""
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:

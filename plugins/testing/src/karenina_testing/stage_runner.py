@@ -115,7 +115,7 @@ class StageRun:
     record: StageRecord
     pipeline: Pipeline
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The contents of the files that the stage stored with the item, by name."""
+    """The contents of the files that the stage stored with the item, keyed by name."""
 
     async def end(self) -> None:
         """Run the callbacks that the stage registered for the end of the item or the answer."""

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _GRACE: Final = 0.02
-"""Real seconds to wait for I/O before the clock advances."""
+"""The number of real seconds to wait for I/O before the clock advances."""
 
 
 class VirtualTime(asyncio.SelectorEventLoop):

@@ -42,7 +42,7 @@ _TABLE: Final[dict[int, int | None]] = {
 }
 _DOTTED_I: Final = re.compile("\u0130\u0307*|i\u0307+")
 _JOINS: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U00016d63\U00016d67]")
-"""Letters that join the character before them, as marks do: of Hangul (vowels and finals) and Kirat Rai."""
+"""Letters that join the preceding character, as marks do: those of Hangul (vowels and finals) and Kirat Rai."""
 _LONGEST_RUN: Final = 256
 _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
 """A run of combining marks that is too long to spell anything. Normalizing it as a whole takes quadratic time."""

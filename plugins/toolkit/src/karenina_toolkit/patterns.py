@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Flags = Sequence[str] | int
 
 TIME_LIMIT: Final = 1.0
-"""Seconds that one search may take."""
+"""The time limit for one search, in seconds."""
 
 _FLAGS: Final[dict[str, re.RegexFlag]] = {
     "ASCII": re.ASCII,

@@ -8,9 +8,9 @@ from unicodedata import category, combining, east_asian_width
 
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
-"""The Unicode categories of characters that have no width of their own: marks and formats."""
+"""The Unicode categories of characters that have no width: marks and format characters."""
 _SPACES: Final = 8
-"""The multiple of the shown length that is read from a text, because white space is collapsed afterwards."""
+"""How many times the shown length is read from a string, because white space is then collapsed."""
 
 
 def clean(text: str) -> str:

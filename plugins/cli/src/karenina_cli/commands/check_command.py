@@ -27,7 +27,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 3.0
 """The number of seconds between two lines of progress."""
 _MANY: Final = 4
-"""Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
+"""Equal findings that occur at least this often, such as in the rows of a table, are printed only once."""
 
 
 @with_option_groups

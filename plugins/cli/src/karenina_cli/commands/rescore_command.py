@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The maximum number of changes that are printed; `--json` prints all of them."""
+"""The maximum number of changes to print; `--json` prints all of them."""
 
 
 @with_option_groups

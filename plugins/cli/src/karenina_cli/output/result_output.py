@@ -52,14 +52,14 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The maximum number of characters in a wrapped text; wrapping longer texts takes seconds."""
+"""The maximum number of characters in wrapped text. Wrapping longer text takes seconds."""
 MAX_ROWS: Final = 100
 """The maximum number of results in a table; the result file contains all of them."""
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
-"""The minimum width of a terminal in which results are printed as a table."""
+"""The minimum width of a terminal for printing results as a table."""
 _LEAST_WAIT: Final = 0.05
-"""The shortest waiting time, in seconds, that is shown."""
+"""The shortest waiting time shown, in seconds."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_terminal.screen import Screen
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-"""The environment variable with the file in which GitHub collects the summary of a step."""
+"""The environment variable naming the file in which GitHub collects a step's summary."""
 _NO_RATE: Final = "There is no pass rate{} to compare with --fail-under, because no item has a verdict."
 Number = TypeVar("Number", int, float)
 _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karenina"'

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
-"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
+"""The number of seconds that calls in flight have to finish so that their replies can be stored."""
 INTERRUPTED: Final = "it was interrupted"
 
 

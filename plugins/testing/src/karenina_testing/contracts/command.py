@@ -21,9 +21,9 @@ from karenina_core.catalog import install_command
 from karenina_testing.contracts.plugin import PluginContract
 
 TIMEOUT: Final = 120.0
-"""The time limit of a command in seconds."""
+"""The time limit for a command, in seconds."""
 BAD_INPUT: Final = 2
-"""The exit code of a command that refuses its input."""
+"""The exit code of a command that rejects its input."""
 _IMPORTED: Final = re.compile(r"^import '([\w.]+)' #", re.MULTILINE)
 _STATE: Final = "state"
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
-"""Values that a judge might extract although their type differs from the truth's."""
+"""Values that a judge might extract even though their type differs from the ground truth's type."""
 
 
 class AnyPrimitive(Protocol):

@@ -225,7 +225,7 @@ class ReportSectionContract(PluginContract):
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
         """Return the plugin's sections in a report on these runs, keyed by id, as JSON-compatible dicts.
 
-        Each section has a `title` and `blocks`, which have `columns` and `rows` or a `text`. Fails if a section was
+        Each section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section was
         left out.
         """
         done = self.report(folder, *runs)

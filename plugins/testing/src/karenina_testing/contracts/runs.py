@@ -32,7 +32,7 @@ JOURNAL: Final = "sample.journal"
 _TIME_IS_OVER: Final = 124
 _RUN_TIMEOUT: Final = 3.0
 _LATENCY: Final = 60.0
-"""Seconds before each reply; a run that is stopped must not wait for it."""
+"""Seconds before each reply. A run that is stopped must not wait for the reply."""
 Opinion = Callable[[int, str], str | None]
 """A function that takes a judge's number and a question id and returns the gene that the judge extracts.
 
@@ -161,11 +161,11 @@ class AnyExecutor(Protocol):
     """The fields of a `karenina_engine.run.executor.Executor` read by the contract."""
 
     name: ClassVar[str]
-    """The value of the setting `executor` that selects it."""
+    """The value of the `executor` setting that selects it."""
     description: ClassVar[str]
     """A one-line description."""
     settings: ClassVar[type[BaseModel] | None]
-    """Its settings model, if it has settings."""
+    """The executor's settings model, if it has settings."""
 
 
 class ExecutorContract(RunContract):

@@ -30,7 +30,7 @@ from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import StageRun, configure, run_stage
 
 TRUTH: Final = "truth-4711-that-no-model-may-see"
-"""The raw answer to the sample question, which no model may see."""
+"""The raw answer to the sample question. No model may see it."""
 
 
 class StageContract(PluginContract):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The API key of every model in the contracts; it must never be shown."""
+"""The API key of every model in the contracts. It must never be shown."""
 
 
 class WireFormat:

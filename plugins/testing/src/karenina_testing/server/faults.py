@@ -77,7 +77,7 @@ cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data
 """The body ends after a third, with the matching Content-Length."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _insert_invalid_bytes))
-"""The first text in the body starts with bytes that are not UTF-8."""
+"""The first string in the body starts with bytes that are not UTF-8."""
 
 byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
 """The body starts with a byte-order mark."""
@@ -85,13 +85,13 @@ byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(goo
 carriage_returns: Final = Fault(
     "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
 )
-"""Lines of a stream end with CR alone. A reply that is not a stream stays unchanged."""
+"""The lines of a stream end with CR alone. A reply that is not a stream is unchanged."""
 
 comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
-"""There are comments between the events of a stream. A reply that is not a stream stays unchanged."""
+"""There are comments between the events of a stream. A reply that is not a stream is unchanged."""
 
 no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
-"""A stream ends without `[DONE]`. A reply that is not a stream stays unchanged."""
+"""The stream ends without `[DONE]`. A reply that is not a stream is unchanged."""
 
 endless: Final = Fault("endless", lambda _, good: _with_chunks(good, repeat(b" " * _BLOCK)))
 """The body never ends."""

@@ -21,13 +21,13 @@ from karenina_toolkit.http.urls import MASK
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
 """The reply to one request: what the model says, a literal reply, a JSON object (a literal reply's body), or a fault.
 
-None stands for the side's default. A function takes the request and returns one of these, or an awaitable of one; it
+None stands for the side's default. A function takes the request and returns one of these or an awaitable of one; it
 runs in the server's event loop.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""One reply for all calls of an item, or a sequence with a reply for each call, whose last element is repeated.
+"""One reply for all calls for an item, or a sequence with a reply for each call, whose last element is repeated.
 
-In a sequence, a fault is applied to the next reply, or to the default if none follows.
+In a sequence, a fault is applied to the next reply, or to the default if no reply follows.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")

@@ -23,7 +23,7 @@ from karenina_testing.server.faults import Fault
 from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
 
 WAIT: Final = 60.0
-"""Seconds after which waiting for something in a test fails."""
+"""The number of seconds after which waiting for something in a test fails."""
 
 
 class ScriptedServer:

@@ -25,7 +25,7 @@ _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
 """Maximum characters and values in all messages of one agent run.
 
-This is more than any model reads, and each turn sends all messages again.
+This is more than any model can read, and each turn sends all messages again.
 """
 
 

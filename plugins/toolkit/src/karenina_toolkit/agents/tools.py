@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""Maximum characters of a tool's result for the model; the rest is cut off, and the result says so."""
+"""Maximum characters of a tool's result for the model. The rest is cut off, with a note in the result."""
 MOST_ARGUMENTS: Final = 2_000_000
-"""Maximum characters and values of the arguments of one call; a larger call is not carried out."""
+"""Maximum characters and values in the arguments of one call. A larger call is not carried out."""
 _LONGEST_NAME: Final = 200
 
 

@@ -30,11 +30,11 @@ MOST_ENTRIES: Final = 500
 MOST_MATCHES: Final = 100
 """Maximum lines in a result of `search_files`."""
 MOST_SEARCHED: Final = 50_000_000
-"""Maximum bytes that `search_files` searches."""
+"""Maximum number of bytes searched by `search_files`."""
 MOST_WRITTEN: Final = 1_000_000
-"""Maximum characters that `write_file` writes."""
+"""Maximum number of characters written by `write_file`."""
 SEARCH_SECONDS: Final = 10.0
-"""Time limit of `search_files` and `read_file`."""
+"""Time limit for `search_files` and `read_file`."""
 DEEPEST: Final = 100
 """Maximum depth of folders in a path, and in lists and searches."""
 

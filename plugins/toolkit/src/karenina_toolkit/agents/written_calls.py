@@ -35,7 +35,7 @@ MARKS: Final = (
     *("<function=", "invoke name=", "<arg_key>", "<|tool_call", "<\uff5ctool\u2581call\u2581begin\uff5c>"),
     *("[TOOL_CALLS]", "<|python_", "functools[", "<tool_call>"),
 )
-"""Every call in the notation of a model family contains one of these, except for calls in plain Python."""
+"""Every call in a model family's notation contains one of these, except for calls in plain Python."""
 
 _NAME: Final = r"[\w.-]{1,200}"
 _BEGIN: Final = re.compile(

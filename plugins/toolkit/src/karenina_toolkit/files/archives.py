@@ -27,7 +27,7 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""Roughly the memory that an entry needs.
+"""The approximate memory needed by an entry.
 
 The limit on entries is the limit on bytes divided by this: 200,000 by default.
 """

@@ -20,11 +20,11 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_toolkit.files.safe_paths import open_folder, resolve_links
 
 MAX_BYTES: Final = 100_000_000
-"""The maximum number of bytes that are read from one file by default."""
+"""The maximum number of bytes read from a single file by default."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
-"""The environment variable that sets another limit."""
+"""The environment variable that sets a different limit."""
 LONGEST_LINE: Final = 64_000_000
-"""The maximum number of bytes in one line, for files that are read line by line."""
+"""The maximum number of bytes in a line, for files that are read line by line."""
 _PIECE: Final = 1 << 20
 _PATIENCE: Final = 30.0
 """Seconds without data after which reading from a pipe fails."""

@@ -21,24 +21,24 @@ from karenina_toolkit.printable import shorten
 MAX_DEPTH: Final = 200
 """Maximum nesting of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""Maximum number of decimal digits of a whole number; Python does not convert longer ones to text."""
+"""Maximum number of decimal digits in an integer. Python does not convert longer integers to text."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
-"""Maximum number of items of a list or an object that are searched for rows."""
+"""Maximum number of items in a list or object that are searched for rows."""
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
-"""Maximum digits of a list index in a path."""
+"""Maximum number of digits in a list index in a path."""
 _BYTES_PER_VALUE: Final = 10
 """The limit on values is the limit on bytes divided by this; an empty object of two bytes takes 72 in memory."""
 _MIN_VALUE_LIMIT: Final = 100_000
 _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
-"""Maximum characters of a path in a message."""
+"""Maximum number of a path's characters shown in a message."""
 
 
 class ValueProblem(NamedTuple):

@@ -22,7 +22,7 @@ PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _MIN_ELEMENT_LIMIT: Final = 250_000
 _CELLS_PER_ELEMENT: Final = 20
-"""The limit on XML elements that are held at once is the limit on cells divided by this: 250,000 by default."""
+"""The limit on XML elements held at the same time is the limit on cells divided by this: 250,000 by default."""
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
 """The currency sign in a cell's format: `[$EUR-407]`, `"$"#,##0`; `[$-409]` is a language."""
 _BUFFER: Final = 1 << 16

@@ -15,7 +15,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
-"""Maximum characters of a file's name that the name of its temporary file repeats; names are limited to 255 bytes."""
+"""Maximum characters of a file's name repeated in its temporary file's name. Names are limited to 255 bytes."""
 
 
 def replace_file(

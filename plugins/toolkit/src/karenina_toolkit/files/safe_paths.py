@@ -20,7 +20,7 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags for opening a folder."""
 # O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags for opening a file to read."""
+"""Flags for opening a file for reading."""
 
 
 class NotAFileError(OSError):

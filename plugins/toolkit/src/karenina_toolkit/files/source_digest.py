@@ -11,7 +11,7 @@ from typing import Final
 from karenina_core.models.source_folder import SourceFolder
 
 MOST_READ: Final = 10_000_000_000
-"""Maximum number of bytes of a folder that are hashed; of further files, only size and modification time are used."""
+"""Maximum number of bytes hashed in a folder. For any further files, only size and modification time are used."""
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:

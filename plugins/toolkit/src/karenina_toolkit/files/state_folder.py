@@ -10,7 +10,7 @@ from typing import Final
 from karenina_core.errors import ConfigError
 
 MOST_BYTES: Final = 100_000_000
-"""Maximum size of a file in the folder; Karenina writes none that is larger."""
+"""Maximum size of a file in the folder. Karenina never writes a larger one."""
 
 
 class UserStateError(ConfigError):

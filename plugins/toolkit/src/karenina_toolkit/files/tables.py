@@ -19,13 +19,13 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix of the name that a nameless column gets, as in pandas, which writes its index without a name."""
+"""The prefix for the names of nameless columns, as in pandas, which writes its index without a name."""
 _MOST_UNNAMED: Final = 20
-"""Maximum number of nameless columns after the last named one; spreadsheets may have thousands of empty ones."""
+"""Maximum number of nameless columns after the last named one. Spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
-"""Maximum characters of a CSV row; Python's reader needs some 10 bytes of memory for each."""
+"""Maximum characters in a CSV row. Python's reader needs about 10 bytes of memory for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts for in addition to the cells that it has."""
+"""The number of cells that each row counts as, in addition to its own cells."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""

@@ -23,7 +23,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The encoding name that asks for recognition from the content of the file (`recognize_encoding`)."""
+"""The encoding name that requests recognition from the file's contents (`recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -34,15 +34,15 @@ _OUTSIDE: Final = (
     "\u20ac\u2122\u2026\u2022\u2030\u2039\u203a\u201a\u201c\u201d\u201e\u00a0-\u00a3\u00a7\u00a9-\u00ab\u00ae\u00b0-\u00b3"
     "\u00b5\u00ba-\u00bf\u00f7"
 )
-"""Signs that never stand between two letters."""
+"""Signs that never occur between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
 _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""Sequences that are rare in languages written in cp1252, but frequent in other encodings that are read as cp1252."""
+"""Sequences that are rare in languages written in cp1252 but frequent in other encodings misread as cp1252."""
 _MOST_ACCENTS: Final = 0.25
-"""Maximum share of non-English letters among the letters of a text in cp1252."""
+"""Maximum share of non-English letters among the letters in a cp1252 file."""
 _FEW_ACCENTS: Final = 3
 _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 

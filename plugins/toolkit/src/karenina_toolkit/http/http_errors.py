@@ -39,14 +39,14 @@ CURES: Final[Mapping[int, str]] = {
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down: check it, or try again later",
 }
-"""How to fix the error for each status, unless the adapter has better advice."""
+"""How to fix the error for each status, unless the adapter offers better advice."""
 MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
     401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large: shorten the prompt",
 }
-"""How to fix the error for each status of a server of Anthropic's Messages API."""
+"""How to fix the error for each status returned by an Anthropic Messages API server."""
 _MESSAGES_API_CATEGORIES: Final = {
     "rate_limit_error": ErrorCategory.RATE_LIMIT,
     "timeout_error": ErrorCategory.TIMEOUT,

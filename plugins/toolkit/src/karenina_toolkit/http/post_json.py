@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
-"""Seconds for one request, if the model sets none."""
+"""The time limit for one request, in seconds, if the model does not set one."""
 
 
 def check_server(

@@ -22,17 +22,17 @@ from karenina_toolkit.replies.reply_bounds import (
 )
 
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
-"""The encodings that are decompressed here, for the header `Accept-Encoding`."""
+"""The encodings that can be decompressed here, for the `Accept-Encoding` header."""
 _PIECE: Final = 65536
 _READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
-"""Maximum number of members of a gzip body; each costs an object of its own."""
+"""Maximum number of members in a gzip body. Each member requires its own object."""
 # A run retries such a stream as `ErrorCategory.INCOMPLETE`. The default for that category in
 # `karenina_engine.calls.retry` must not be lower than this number: a call with fewer retries never gets its reply
 # accepted, because the run gives up before the server's streams count as complete.
 _MOST_UNENDED = 5
-"""Maximum streams without a finish reason that are retried, for a server that has given none so far."""
+"""Maximum number of streams without a finish reason to retry if a server has given none so far."""
 
 
 class Unpacker:

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 MASK: Final = "***"
-"""The text that replaces a part of a URL that may be a secret."""
+"""The string that replaces any part of a URL that may be a secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -28,9 +28,9 @@ _ADDRESS: Final = lazy_pattern(
 )
 _DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
-"""Minimum number of consecutive characters that count as a part of a secret."""
+"""Minimum number of consecutive characters that count as part of a secret."""
 _LONGEST_WORDS: Final = 15
-"""Maximum length of whole words of a secret that are shown, as in `sk-proj-`; longer ones can be a passphrase."""
+"""Maximum length of whole words in a secret that are shown, as in `sk-proj-`. Longer words may be a passphrase."""
 _WORDS: Final = lazy_pattern(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 

@@ -25,7 +25,7 @@ from karenina_core.text import did_you_mean
 State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
-"""Markers of requirements that users of a package do not install."""
+"""Markers of requirements that are not installed by a package's users."""
 
 
 @dataclass(frozen=True, slots=True)

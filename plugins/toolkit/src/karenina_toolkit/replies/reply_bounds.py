@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
 
 DEEPEST: Final = 200
-"""Maximum nesting of lists and objects in the JSON of a reply."""
+"""Maximum nesting of lists and objects in a reply's JSON."""
 MOST_VALUES: Final = 2_000_000
-"""Maximum number of values in the JSON of a reply: an empty object of 2 bytes takes 72 in memory."""
+"""Maximum number of values in a reply's JSON. An empty object of 2 bytes takes 72 in memory."""
 MOST_TOKENS: Final = 10**12
-"""The largest number of tokens that is accepted: sums of many of them still fit into 64 bits."""
+"""The largest accepted number of tokens. Sums of many such numbers still fit into 64 bits."""
 MOST_TOOL_CALLS: Final = 500
-"""Maximum number of tool calls in one reply."""
+"""Maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
 
 

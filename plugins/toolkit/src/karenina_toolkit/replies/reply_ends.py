@@ -13,12 +13,12 @@ from typing import Any, Final
 from karenina_core.models.ports import FinishReason
 
 NO_REASON: Final = "(none)"
-"""The reason that is reported for a reply in which the server gives none."""
+"""The reason reported for a reply for which the server gives none."""
 
 PAUSED: Final = frozenset({"pause_turn"})
-"""Reasons (Anthropic) for a turn that continues after another request.
+"""Anthropic's reasons for a turn that continues after another request.
 
-For an adapter that cannot continue it, the reply is cut off.
+For an adapter that cannot continue the turn, the reply is cut off.
 """
 
 ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
@@ -98,7 +98,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "malformed_tool_use": "Bedrock",
     },
 }
-"""The known reasons in lower case, with `_` between words, by meaning; each with the servers that give it."""
+"""The known reasons by meaning, in lower case and with `_` between words, each with the servers that use it."""
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
 _ERRORS: Final = frozenset({"error", "stream_error"})

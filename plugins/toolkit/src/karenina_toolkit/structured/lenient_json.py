@@ -27,7 +27,7 @@ _COMMANDS: Final = {
     "\r": "raisebox rangle rbrace rbrack rceil ref renewcommand rfloor rgroup rho right rightarrow rightharpoonup "
     "rightleftharpoons risingdotseq rm root rtimes rvert",
 }
-"""Commands of LaTeX and amsmath that begin with `t`, `n` and `r`."""
+"""LaTeX and amsmath commands that begin with `t`, `n` or `r`."""
 _TEXT: Final = ("ext", "extbf", "extit", "extrm", "exttt", "extsf", "extup")
 _AMBIGUOUS: Final = frozenset(
     [
@@ -37,7 +37,7 @@ _AMBIGUOUS: Final = frozenset(
 )
 """Commands without their first letter that may also be a word or the start of one.
 
-They count only if mathematics follows or the text ends.
+They count only if followed by mathematics or the end of the text.
 """
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}

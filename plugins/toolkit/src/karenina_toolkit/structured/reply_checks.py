@@ -57,7 +57,8 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
     """Return a reply that was requested in `mode` as a parser port's reply.
 
     Its text is the model's text, or the arguments of its tool call if the mode is "tool" or there is no text. The
-    arguments of several calls are joined, which makes the result invalid JSON. `arguments`, if set, is used instead.
+    arguments of several calls are joined, which makes the result invalid JSON. If `arguments` is set, it replaces the
+    arguments of the calls.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():

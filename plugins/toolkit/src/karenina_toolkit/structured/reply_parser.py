@@ -18,11 +18,11 @@ T = TypeVar("T")
 _OBJECT_START: Final = lazy_pattern(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
 _BARE_START: Final = lazy_pattern(r"\{\s*[A-Za-z_][\w-]*\s*:")
 _GOES_ON: Final = lazy_pattern(r"\s*,\s*[\"'\w-]+\s*:")
-"""How the text after an object begins if the object was closed too early."""
+"""How the text after an object begins if the object was closed prematurely."""
 _HALF: Final = lazy_pattern(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
 _SKETCH: Final = lazy_pattern(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
-"""The start of a form or a set in thoughts, which is not taken for an object."""
+"""The start of a form or a set in thoughts, which must not be mistaken for an object."""
 _FIRST_MARK: Final = lazy_pattern(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
 _CHANNEL: Final = lazy_pattern(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL: Final = lazy_pattern(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")

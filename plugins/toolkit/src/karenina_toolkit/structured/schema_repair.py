@@ -21,7 +21,7 @@ from karenina_toolkit.structured.schema_forms import describe_type
 Schema = Mapping[str, Any]
 
 MOST_STEPS: Final = 200_000
-"""Maximum number of comparisons of a value with a part of a schema in one call."""
+"""Maximum number of comparisons of a value with part of a schema in one call."""
 
 
 class SchemaTooComplex(KareninaError, ValueError):

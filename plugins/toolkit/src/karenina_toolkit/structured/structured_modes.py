@@ -77,12 +77,12 @@ def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | 
 T = TypeVar("T")
 
 MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
-"""All modes, the best one first."""
+"""All modes, starting with the best one."""
 
 PATIENCE: Final = 0.2
-"""Maximum seconds that calls wait for the call that tests a mode, counted from its start.
+"""Maximum seconds that calls wait for the call that tests a mode, counted from the start of that call.
 
-Servers refuse quickly, and one that has not answered by then has probably accepted the mode. If not, each call in
+Servers refuse quickly, and a server that has not answered by then has probably accepted the mode. If not, each call in
 flight is refused once, which costs no tokens.
 """
 

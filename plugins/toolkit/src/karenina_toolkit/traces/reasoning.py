@@ -31,19 +31,19 @@ _QUOTED: Final = lazy_pattern(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = lazy_pattern(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
-"""How a sentence continues after a mark that it mentions."""
+"""How a sentence continues after a mark that it only mentions."""
 _CLOSINGS: Final = {
     **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
     ">": "</",
     "=": "",
 }
-"""What closes the markup or bracket right before a mark; a mark between the two is only mentioned."""
+"""What closes the markup or bracket right before a mark. A mark between the two is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
 _LIST_ITEM: Final = lazy_pattern(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
 _GOES_ON: Final = lazy_pattern(r"[ \t]*\n[a-z]")
 _ABOUT_PAIR: Final = lazy_pattern(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
-"""What stands between the marks of a pair that a sentence mentions."""
+"""What comes between the marks of a pair that a sentence mentions."""
 _ABOUT_FIRST: Final = lazy_pattern(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
@@ -57,7 +57,7 @@ _CHANNEL: Final = lazy_pattern(
 _PLAIN_CHANNELS: Final = lazy_pattern(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
-"""The channels of gpt-oss after a server has removed the special tokens."""
+"""The channels of gpt-oss once a server has removed the special tokens."""
 _NOTHING: Final = lazy_pattern(
     rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",

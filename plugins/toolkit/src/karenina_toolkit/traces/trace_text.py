@@ -30,7 +30,7 @@ _SAYS_IT_FAILED = re.compile(
     re.IGNORECASE,
 )
 _SHORT = 300
-"""Maximum characters of an output that is searched for such words; in longer ones they are mostly quotations."""
+"""Maximum characters of an output that is searched for such words. In longer outputs, they are mostly quotations."""
 _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 

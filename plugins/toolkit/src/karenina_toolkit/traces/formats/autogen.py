@@ -12,7 +12,7 @@ from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Entry = Mapping[str, Any]
 CODE_TOOL: Final = "code_execution"
-"""The tool name of calls for code that a code executor ran."""
+"""The tool name used in calls for code run by a code executor."""
 
 _TEXTS: Final = ("TextMessage", "MultiModalMessage", "HandoffMessage", "ToolCallSummaryMessage")
 _STRUCTURED: Final = "StructuredMessage"

@@ -21,7 +21,7 @@ from karenina_toolkit.traces.blocks import (
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
-"""The tool name of calls for code that the server ran."""
+"""The tool name used in calls for code run by the server."""
 
 _ABOUT_A_PART = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 _KINDS_OF_OTHERS = frozenset({"type", "part_kind", "kind"})

@@ -29,7 +29,7 @@ _KINDS: Final[Mapping[str, Role]] = {
 }
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
-"""The types of content blocks that are calls, with the key of their arguments."""
+"""The types of content blocks that are calls, each with the key of its arguments."""
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 

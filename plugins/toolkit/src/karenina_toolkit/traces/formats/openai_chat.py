@@ -15,10 +15,10 @@ from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_b
 from karenina_toolkit.traces.token_counts import read_usage
 
 UNREADABLE_ARGUMENTS = "_unreadable"
-"""The key under which arguments that are not a JSON object are kept as text."""
+"""The key under which arguments that are not a JSON object are stored as text."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""The fields for a model's reasoning outside its answer. The first one that is not empty is read."""
+"""The fields for a model's reasoning outside its answer. The first nonempty one is read."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
