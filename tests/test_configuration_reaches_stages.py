@@ -92,7 +92,7 @@ def verdict(run: RunRecord) -> bool | None:
 ON_WORKERS: Final = ("ray_workers", "ray_address", "ray_patience")
 """Shown in plugins/ray/tests: workers know no model of a test's own process."""
 ON_DISK: Final = ("full_results", "journal_sync", "kept_file_bytes", "kept_files_bytes")
-"""Shown in the engine's tests (`test_journal_writer.py`, `test_kept_files.py`, `test_output_check.py`): they need files."""
+"""Shown in the engine's tests of the journal's writer, of kept files and of outputs: they need files."""
 OF_DRAFTS: Final = ("draft_templates", "draft_tries")
 """Shown in plugins/drafting/tests: they are for the runs of `karenina draft`."""
 ON_RECORDINGS: Final = ("partial_recordings",)

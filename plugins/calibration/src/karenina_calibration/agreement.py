@@ -1,4 +1,4 @@
-"""Answers joined with their labels, and how well verdicts and extracted values agree with them."""
+"""Answers joined with their labels, and how well verdicts and extracted values agree with the labels."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _LEAST_OF_A_TEMPLATE = 5
 class LabelledAnswer:
     """An answer with its labels.
 
-    `right` is the majority vote of its labellers, or None if there is no majority; `tied` is True if as many votes say
-    right as wrong. `weight` is the number of answers that it represents. `stratum` is the index of its stratum in the
-    draw, or None if it was not drawn.
+    `right` is the majority vote of the labellers, or None if there is no majority; `tied` is True if the votes for
+    right and wrong are equal in number. `weight` is the number of answers that this answer represents. `stratum` is the
+    index of the answer's stratum in the draw, or None if the answer was not drawn.
     """
 
     answer: Answer
@@ -49,12 +49,12 @@ class LabelledAnswer:
     weight: float
 
     def extraction_right(self, one: Extraction) -> bool | None:
-        """Return whether the majority says that an extracted value is right; None without a majority."""
+        """Return whether the majority says that an extracted value is right, or None without a majority."""
         labels = [label.extraction(one) for label in self.labels]
         return majority([label.right for label in labels if label is not None])[0]
 
     def own_value(self, one: Extraction) -> str | None:
-        """Return the value that most labellers would extract; None if no labeller gave one, or values are tied."""
+        """Return the value that most labellers would extract, or None if no labeller entered one or there is a tie."""
         counts = Counter(
             own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
         )
@@ -62,16 +62,16 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority vote, and whether votes are tied; votes of None do not count.
+    """Return the majority vote and whether the votes are tied. Votes of None do not count.
 
-    The majority vote is None if there are no votes, or if they are tied.
+    The majority vote is None if there are no votes or if they are tied.
     """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
 
 def _most_common(counts: Counter[str]) -> str | None:
-    """Return the most frequent value; None if there is no value, or if two are equally frequent."""
+    """Return the most frequent value, or None if there are no values or two are equally frequent."""
     top = counts.most_common(2)
     return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
 
@@ -79,9 +79,9 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Return the labelled answers with their weights. Labels of unknown answers are left out.
+    """Return the labelled answers with their weights. Labels for unknown answers are left out.
 
-    `unit_of` returns the statistical unit of a question id. With `whole`, the draw is ignored, and each answer has
+    `unit_of` returns the statistical unit of a question id. With `whole`, the draw is ignored and each answer has
     weight 1.
     """
     draw = labels.draw if not whole else None
@@ -112,9 +112,9 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Return the agreement of each judge's verdicts with people, over the answers labelled right or wrong.
+    """Return how well each judge's verdicts agree with people, based on the answers labelled right or wrong.
 
-    `results` are all results of the run, for the raw pass rates; judges without a labelled verdict are left out.
+    `results` are all of the run's results, used for the raw pass rates. Judges without a labelled verdict are left out.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -129,7 +129,7 @@ def _of_judge(
 ) -> VerdictAgreement | None:
     """Return the agreement of one judge with people.
 
-    Returns None if the judge gave no verdict on an answer labelled right or wrong.
+    Returns None if the judge did not give a verdict on any answer labelled right or wrong.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -159,7 +159,7 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Return the agreement of people with the values that each judge extracted, by field and trait."""
+    """Return how well the values extracted by each judge agree with people, by field and trait."""
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
     for entry in labelled:
@@ -186,7 +186,7 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Return the agreement of verdicts with people for each template with at least five labels, the worst first.
+    """Return how well verdicts agree with people for each template with at least five labels, worst template first.
 
     Empty if all labelled answers have the same template.
     """
@@ -216,22 +216,22 @@ _Hits = Sequence[tuple["LabelledAnswer", bool]]
 
 
 def _agreed(hits: _Hits) -> Rate:
-    """Return the weighted share of hits, with its interval."""
+    """Return the weighted share of hits with its interval."""
     return weighted_rate(*_columns(hits))
 
 
 def _size(hits: _Hits) -> float:
-    """Return the effective number of labels behind a share of hits; 0 without labels."""
+    """Return the effective number of labels behind a share of hits, or 0 if there are no labels."""
     return effective_labels(*_columns(hits))
 
 
 def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
-    """Return the units, the hits and the weights of labelled answers as separate lists."""
+    """Return the units, hits and weights of labelled answers as separate lists."""
     return [entry.unit for entry, _ in hits], [hit for _, hit in hits], [entry.weight for entry, _ in hits]
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    """Return Cohen's kappa, weighted by the draw; None if all ratings of one side are the same."""
+    """Return Cohen's kappa, weighted by the draw, or None if all ratings on one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -239,7 +239,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Return how often each pair of values occurs, by the judge's value and then by the labellers' value."""
+    """Count how often each pair of values occurs, keyed by the judge's value and then the labellers' value."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

@@ -1,4 +1,4 @@
-"""The answers of a run, with the verdict and extracted values of each judge."""
+"""A run's answers, with each judge's verdict and extracted values."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
 _BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-"""The JSON boolean that each word stands for."""
+"""The JSON boolean represented by each word."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
-"""The kinds of traits that are computed by a program, not by a judge."""
+"""The kinds of traits that are computed by a program and not by a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """A value that a judge extracted from an answer: of a template field, or the score of a trait.
+    """A value that a judge extracted from an answer: the value of a template field or the score of a trait.
 
-    `value` is JSON text; the score of a literal trait is the name of its class.
+    `value` is a JSON string; the score of a literal trait is a class name.
     """
 
     kind: Kind
@@ -47,7 +47,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of one judge on an answer.
+    """One judge's result for an answer.
 
     `verdict` is None if the answer was not judged, is undecided, or was only scored.
     """
@@ -61,17 +61,17 @@ class Judgement:
 
     @property
     def verdict(self) -> bool | None:
-        """Whether the verdict is *correct*; False for *partly correct*."""
+        """Whether the verdict is *correct*. False for *partly correct*."""
         return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
 
 
 @dataclass(slots=True)
 class Answer:
-    """One answer of an answering model, with the judgements of all judges.
+    """An answer from an answering model, with the judgements of all judges.
 
-    `id` is a digest of question, model, replicate and text, so an answer has the same id in another run that judged the
-    same stored answer. `truth` maps the template's fields to their true values as JSON text. `drawn_as` is the value
-    that `verdicts` had when the answer was drawn; None unless the run was scored again since.
+    `id` is a digest of the question, model, replicate and text, so an answer has the same id in another run that judged
+    the same stored answer. `truth` maps the template's fields to their true values as JSON strings. `drawn_as` is the
+    value of `verdicts` at the time the answer was drawn, or None unless the run has been scored again since.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def verdicts(self) -> str:
-        """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`; it decides the stratum of the answer."""
+        """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`, which decides the answer's stratum."""
         distinct = {judgement.verdict for judgement in self.judgements.values()} - {None}
         if distinct:
             return DISAGREE if len(distinct) > 1 else CORRECT if True in distinct else WRONG
@@ -98,12 +98,12 @@ class Answer:
 
     @property
     def truth_id(self) -> str:
-        """The id of the truth, which a label stores."""
+        """The id of the ground truth, which is stored in labels."""
         return truth_id(self.reference, self.truth)
 
     @property
     def extractions(self) -> list[Extraction]:
-        """The distinct values that judges extracted."""
+        """The distinct values extracted by judges."""
         return list(
             dict.fromkeys(extraction for judgement in self.judgements.values() for extraction in judgement.extractions)
         )
@@ -113,7 +113,7 @@ class Answer:
 class AskedAnswer:
     """An answer to ask a labeller about, with the extracted values to ask about.
 
-    `why` is the reason why the answer is asked about again; empty if it was not labelled before.
+    `why` is the reason why the answer is being asked about again, or empty if it has not been labelled before.
     """
 
     answer: Answer
@@ -123,18 +123,18 @@ class AskedAnswer:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of runs by their ids, and the number of results without an answer for each model."""
+    """The answers of one or more runs, keyed by id, and each model's number of results without an answer."""
 
     by_id: dict[str, Answer] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
 
     @property
     def with_verdicts(self) -> list[str]:
-        """The ids of the models with at least one answer that has more than trait scores."""
+        """The ids of the models with at least one answer that has more than just trait scores."""
         return list(dict.fromkeys(answer.model for answer in self.by_id.values() if answer.verdicts != SCORED))
 
     def digest(self) -> str:
-        """Return a digest of everything that a draw depends on: the answers, and the outcome by each judge."""
+        """Return a digest of everything that a draw depends on: the answers and their outcomes, by judge."""
         lines = sorted(
             json.dumps([answer.id, sorted((of.judge, of.outcome.value) for of in answer.judgements.values())])
             for answer in self.by_id.values()
@@ -143,7 +143,8 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return the truth for an answer as text: the reference answer, and the true values of fields that differ from it.
+    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ
+    from it.
 
     A boolean is written *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
@@ -157,7 +158,7 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value in readable form: a string without quotes, and *nothing* for null.
+    """Return a JSON value in readable form: strings without quotes, and *nothing* for null.
 
     Text that is not JSON is returned unchanged.
     """
@@ -168,7 +169,7 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Return the answers in results, with the judgements of each judge.
+    """Return the answers in the results, with the judgements of each judge.
 
     A later result with the same answer and judge replaces an earlier one. Results with an empty answer are only
     counted, in `missing`.
@@ -195,7 +196,7 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
 
 
 def _make_answer(id: str, result: VerificationResult) -> Answer:
-    """Return the answer in a result, without judgements."""
+    """Return the answer in a result, without its judgements."""
     meta = result.metadata
     rows = result_table([result], "fields")
     truth = {str(row["field"]): str(row["truth"]) for row in rows if row["truth"] is not None}
@@ -212,7 +213,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
-    """Return the values that the judge extracted, without the scores of traits that a program computes."""
+    """Return the values extracted by the judge, leaving out the scores of traits computed by a program."""
     fields = [
         Extraction("field", str(row["field"]), str(row["extracted"]))
         for row in result_table([result], "fields")
@@ -227,5 +228,5 @@ def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
 
 
 def _score(row: Row) -> str:
-    """Return the score of a trait as JSON text; for a literal trait, the name of its class."""
+    """Return a trait's score as a JSON string. For a literal trait, this is the name of the class."""
     return json.dumps(row["label"], ensure_ascii=False) if row["label"] is not None else str(row["value"])

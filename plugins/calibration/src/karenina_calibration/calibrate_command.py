@@ -42,8 +42,8 @@ def calibrate(
 ) -> None:
     """Compare a run's verdicts and extracted values with human labels, and correct its pass rate.
 
-    The corrected rate is the share of right answers, estimated from the answers that `karenina label` drew. Agreement
-    and kappa are weighted by that draw, so that they hold for all answers.
+    The corrected rate is the share of right answers, estimated from the answers drawn by `karenina label`. Agreement
+    and kappa are weighted by that draw, so they apply to all answers.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -1,4 +1,4 @@
-"""`calibrate`: the agreement of a run's judges with people, and the pass rate corrected by labels."""
+"""`calibrate`: the agreement of a run's judges with people, and the pass rate corrected by means of labels."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _LONGEST = 200
 
 
 class LabelledRun:
-    """The results of a run with their labels, and the statistical units of their questions.
+    """A run's results with their labels and the statistical units of their questions.
 
     `place` names the labels in messages, and `source` is the result file. If the results were scored again after the
-    draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
-    results, or if none of them is about an answer in these results.
+    draw, the strata are those from the time of the draw. Raises `ConfigError` if the labels were drawn from other
+    results or if none of them is for an answer in these results.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class LabelledRun:
 
     @property
     def stale(self) -> list[str]:
-        """The question ids of answers with a label that was given for a different truth."""
+        """The question ids of answers with a label based on a different ground truth."""
         items = {item for item, _ in self.labels.stale}
         return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that represent all answers: those that were drawn, or all if there is no draw."""
+        """The labelled answers that represent all answers: the drawn answers, or all answers if there is no draw."""
         return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
-        """Return the corrected rate of a model, or why there is none."""
+        """Return a model's corrected rate, or why there is none."""
         return correct_rate(model, self.answers, self.labelled, self.draw, self.units.of)
 
 
@@ -104,13 +104,13 @@ def calibrate(
     quality_from: str | Path | None = None,
     worst: int | None = None,
 ) -> Calibration:
-    """Return the agreement of a run's judges with labels, and its corrected pass rate.
+    """Return the agreement of a run's judges with labels, and the run's corrected pass rate.
 
-    `labels` are label files or filled-in sheets; the label file beside the results is read too, if it exists. `cluster`
-    is as in `karenina.compare`. If `quality_from` names another labelled result file, the pass rate is corrected by the
-    sensitivity and specificity of the same judges there, which are assumed to carry over. `worst` is the maximum number
-    of worst items; None lists all. Raises `ResultFileError` or `JournalError` if results cannot be read, and
-    `ConfigError` if there are no labels, or if they are malformed or about other results.
+    `labels` are label files or filled-in sheets; the label file next to the results is also read, if it exists.
+    `cluster` has the same meaning as in `karenina.compare`. If `quality_from` names another labelled result file, the
+    pass rate is corrected using the same judges' sensitivity and specificity in that file, which are assumed to carry
+    over. `worst` is the maximum number of worst items; None lists all. Raises `ResultFileError` or `JournalError` if
+    results cannot be read, and `ConfigError` if there are no labels or if they are malformed or for other results.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -133,7 +133,7 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files, with the one beside the results first. Raises `ConfigError` if there are none."""
+    """Return the label files, starting with the one next to the results. Raises `ConfigError` if there are none."""
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
         beside = find_labels_file(Path(results))
@@ -152,7 +152,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a run from its labels; `source` and `worst` are as in `calibrate`."""
+    """Return a run's calibration from its labels. `source` and `worst` have the same meaning as in `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -211,10 +211,10 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return a calibration with the pass rate of each model and judge, corrected by labels of another run.
+    """Return a calibration with the pass rate for each model and judge, corrected by means of another run's labels.
 
-    `other` is the calibration of that run, whose judges' error rates are assumed to carry over; `name` is its file. A
-    rate that cannot be corrected gets a note.
+    `other` is that run's calibration, whose judges' error rates are assumed to carry over; `name` is its file. A rate
+    that cannot be corrected gets a note.
     """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}
@@ -256,7 +256,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers for which a verdict or an extracted value of a judge is wrong."""
+    """Yield the labelled answers for which a judge's verdict or extracted value is wrong."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [
@@ -283,7 +283,7 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Return how often labellers agree on whether answers are right; None if no answer has two labels."""
+    """Return how often labellers agree on whether answers are right, or None if no answer has two labels."""
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]
     several = [

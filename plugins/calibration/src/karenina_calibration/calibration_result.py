@@ -1,4 +1,4 @@
-"""The agreement of judges with people, and the pass rates corrected by it. Rates are shares of 1."""
+"""The agreement of judges with people, and the resulting corrected pass rates. Rates are shares of 1."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from karenina_report.statistics.statistics_result import Coefficient, ReportMode
 from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
-"""Counts of labelled answers, by the judge's value and then by the labellers' value."""
+"""Counts of labelled answers, keyed by the judge's value and then the labellers' value."""
 
 
 class VerdictAgreement(ReportModel):
-    """The agreement of one judge's verdicts with people.
+    """How well one judge's verdicts agree with people.
 
     Rates and kappa are weighted by the draw, so they are estimates for all answers with a verdict. `kappa` is None
     (undefined) if all verdicts, or all labels, are the same.
@@ -34,10 +34,10 @@ class VerdictAgreement(ReportModel):
 
 
 class ValueAgreement(ReportModel):
-    """The agreement of people with the values that a judge extracted for one field or trait.
+    """How well the values that a judge extracted for one field or trait agree with people.
 
-    `kappa` and `table` compare the judge's values with values that people gave themselves. Without such values, `kappa`
-    is None and `table` empty.
+    `kappa` and `table` compare the judge's values with values entered by people. Without such values, `kappa` is None
+    and `table` is empty.
     """
 
     kind: Kind
@@ -49,10 +49,10 @@ class ValueAgreement(ReportModel):
 
 
 class TemplateAgreement(ReportModel):
-    """The agreement of verdicts with people for one template, over all judges.
+    """How well verdicts for one template agree with people, over all judges.
 
-    `questions` is the number of questions with labelled answers that share the template, and `question` the text of
-    one.
+    `questions` is the number of questions with labelled answers that share the template, and `question` is the text of
+    one of them.
     """
 
     template: str
@@ -62,9 +62,9 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """A stratum of the corrected rate: the number of its answers, of their usable labels, and of labels that say right.
+    """A stratum of the corrected rate: the numbers of answers, usable labels, and labels that say right.
 
-    `weighted` is True if the stratum was merged from strata of which different shares were drawn. Its labels then
+    `weighted` is True if the stratum was merged from strata that were sampled at different rates, so that its labels
     represent different numbers of answers.
     """
 
@@ -76,11 +76,11 @@ class StratumLabels(ReportModel):
 
 
 class CorrectedPassRate(ReportModel):
-    """The share of right answers of a model, estimated from labels.
+    """A model's share of right answers, estimated from labels.
 
-    `missing` results have no answer; if all of them counted as wrong or as right, the rate would be between `lowest`
-    and `highest`. `more_labels` is the number of additional labels that would halve the interval, or None if no number
-    would. `remaining` is the half width that the interval would have with all answers labelled.
+    `missing` is the number of results without an answer; depending on whether these count as wrong or right, the rate
+    lies between `lowest` and `highest`. `more_labels` is the number of additional labels that would halve the interval,
+    or None if no number would. `remaining` is the interval's half-width if all answers were labelled.
     """
 
     model: str
@@ -100,7 +100,7 @@ class CorrectedPassRate(ReportModel):
 
 
 class CarriedPassRate(ReportModel):
-    """A model's pass rate corrected by the sensitivity and specificity of the same judge in another run.
+    """A model's pass rate, corrected using the same judge's sensitivity and specificity in another run.
 
     The value and its bounds are None if the judge may be no better than chance.
     """
@@ -114,7 +114,7 @@ class CarriedPassRate(ReportModel):
 
 
 class LabellerAgreement(ReportModel):
-    """The agreement of labellers with each other, which is the ceiling of what a judge can reach."""
+    """The agreement of labellers with each other, which is the highest agreement that a judge can reach."""
 
     labellers: Sequence[str]
     answers: int = Field(description="Answers with at least two labels.")
@@ -136,12 +136,12 @@ class WorstItem(ReportModel):
 
 
 class Calibration(SectionsView, ReportModel):
-    """The agreement of a run's judges with its labels, and the pass rates corrected by them.
+    """The agreement of a run's judges with its labels, and the resulting corrected pass rates.
 
-    `labelled` is the number of answers with a label. For rates, an answer needs a majority of labellers who say right
-    or wrong; `unclear` and `tied` answers are left out. `outside` labelled answers are not in the draw, and count only
-    for fields, traits and the worst items. `stale` has the question ids of answers whose label was given for another
-    truth; such a label counts only for extracted values.
+    `labelled` is the number of answers with a label. An answer counts towards the rates only if a majority of labellers
+    say right or wrong; `unclear` and `tied` answers are left out. `outside` is the number of labelled answers that are
+    not in the draw, which count only for fields, traits and the worst items. `stale` contains the question ids of
+    answers whose label was based on a different ground truth; such a label counts only for extracted values.
     """
 
     source: str | None

@@ -1,4 +1,4 @@
-"""The text that `karenina calibrate` and related commands print."""
+"""The text printed by `karenina calibrate` and related commands."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MOST_CLASSES: Final = 12
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""The half width of an interval, as a share of 1, above which the interval is uninformative."""
+"""The half-width of an interval, as a share of 1, above which the interval is uninformative."""
 
 
 @sections_of.register(Calibration)
 def calibration_sections(found: Calibration) -> Iterator[Section]:
-    """Yield what `karenina calibrate` prints."""
+    """Yield the output of `karenina calibrate`."""
     yield [Facts([*_fact_rows(found)])]
     for rate in found.corrected:
         yield from _corrected(rate, several=len(found.corrected) > 1)
@@ -98,7 +98,7 @@ def _ceiling_text(agreement: LabellerAgreement) -> str:
 
 
 def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
-    """Yield the section on a model's corrected rate, with the model in its title if there are `several`."""
+    """Yield the section on a model's corrected rate, naming the model in its title if there are `several`."""
     title = "Corrected pass rate" + (f" of {in_one_line(rate.model)}" if several else "")
     rows = [("", corrected_text(rate))]
     if rate.missing:
@@ -131,7 +131,7 @@ def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
 
 
 def corrected_text(found: CorrectedPassRate) -> str:
-    """Return a corrected pass rate with its interval, and the labels, answers and questions behind it."""
+    """Return a corrected pass rate with its interval and the numbers of labels, answers and questions behind it."""
     return (
         f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]: "
         f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on "
@@ -140,7 +140,7 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return the line that states how many more labels would halve the interval, or that no number would."""
+    """Return the line stating how many more labels would halve the interval, or that no number would."""
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
     if found.remaining > _TELLS_NOTHING:
@@ -152,7 +152,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note on answers whose labels were given for another truth; it names at most 8 questions."""
+    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions."""
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
     names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more
@@ -161,9 +161,9 @@ def stale_text(questions: Sequence[str]) -> str:
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
-    """Return the note on labels outside of the draw, which do not count for rates, and how to include them.
+    """Return the note on labels outside the draw, which do not count towards the rates, and how to include them.
 
-    `outside` is the number of these labels, and `answers` the number of all answers.
+    `outside` is the number of these labels, and `answers` is the total number of answers.
     """
     return (
         f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
@@ -173,7 +173,7 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
 
 
 def _carried(rate: CarriedPassRate) -> tuple[str, str]:
-    """Return the name and text of a rate corrected by labels of another run, or of one that cannot be corrected."""
+    """Return the name and text of a rate that was corrected by means of another run's labels or cannot be corrected."""
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
     if rate.value is None:
@@ -185,7 +185,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
 
 
 def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each rate of a judge: agreement, kappa, sensitivity, specificity, raw rates."""
+    """Yield the name and text of each of a judge's rates: agreement, kappa, sensitivity, specificity, raw rates."""
     yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
     undefined = "undefined: all verdicts, or all labels, are the same"
     yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
@@ -197,18 +197,18 @@ def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
 
 
 def _share_text(rate: Rate, what: str) -> str:
-    """Return a rate, followed by `what` it is a share of; `no right answers` or similar without a value."""
+    """Return a rate, followed by `what` it is a share of, or `no right answers` or similar if it has no value."""
     return f"no {what.partition(' that')[0]}" if rate.value is None else f"{rate_text(rate)} of {rate.out_of:,} {what}"
 
 
 def _table(agreement: VerdictAgreement) -> Grid:
-    """Return the table that counts a judge's verdicts by the labels of people."""
+    """Return the table counting a judge's verdicts by people's labels."""
     rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in agreement.table.items()]
     return Grid([["verdict", "people: right", "not right"], *rows])
 
 
 def _values(calibration: Calibration) -> Iterator[Section]:
-    """Yield the agreement on extracted values; nothing if there are none.
+    """Yield the agreement on extracted values, or nothing if there are none.
 
     Fields and traits with at most `MOST_CLASSES` values also get a confusion table.
     """
@@ -236,7 +236,7 @@ def _values(calibration: Calibration) -> Iterator[Section]:
 
 
 def _confusion(agreement: ValueAgreement) -> Grid:
-    """Return the table that counts a judge's values by the values that people gave."""
+    """Return the table counting a judge's values by the values that people entered."""
     classes = sorted({own for row in agreement.table.values() for own in row} | set(agreement.table))
     shown = [name for name in classes if name in agreement.table]
     return Grid(
@@ -248,7 +248,7 @@ def _confusion(agreement: ValueAgreement) -> Grid:
 
 
 def _worst_rows(calibration: Calibration, at: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about the worst item with index `at`."""
+    """Yield the name and text of each fact about the worst item at index `at`."""
     item = calibration.worst[at]
     verdict = {True: "right", False: "not right", None: "unclear"}[item.right]
     yield in_one_line(item.question_id), in_one_line(item.question)
@@ -265,13 +265,13 @@ def rate_text(found: Rate) -> str:
 
 
 def bounds(found: Rate) -> str:
-    """Return the interval of a rate, called rough if there are few questions; `-` if there is none."""
+    """Return the interval of a rate, described as rough if there are few questions, or `-` if there is no interval."""
     rough = "rough " if found.is_rough else ""
     return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 
 
 def coefficient_text(found: Coefficient) -> str:
-    """Return a coefficient with its interval, if it has one."""
+    """Return a coefficient, with its interval if it has one."""
     if found.low is None or found.high is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"

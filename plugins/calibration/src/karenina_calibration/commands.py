@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina label` and `karenina calibrate`, and corrected rates to other commands."""
+"""The plugin that adds `karenina label` and `karenina calibrate`, as well as corrected rates in other commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def label_files(incomplete: str) -> list[str]:
-    """Return files that could contain labels, for shell completion: sheets and JSON Lines files."""
+    """Return files that may contain labels, for shell completion: sheets and JSON Lines files."""
     return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 
@@ -39,7 +39,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Offer notes with the corrected rates of runs that have a label file beside their results."""
+        """Offer notes with the corrected rates of runs that have a label file next to their results."""
         from karenina_calibration.label_paths import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:

@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: `shown` in results, and `rate`, from which the difference of two is computed."""
+    """A model's corrected rate: `shown` for results, and `rate` for computing the difference between two rates."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate
@@ -43,7 +43,7 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Return the corrected rate of a model, or the reason why there is none.
+    """Return a model's corrected rate, or the reason why there is none.
 
     Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
     returns the statistical unit of a question id.
@@ -105,7 +105,7 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Return the strata of a rate with their counts of answers and labels. `place` maps an answer to its stratum."""
+    """Return a rate's strata with their counts of answers and labels. `place` maps an answer to its stratum."""
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)
@@ -124,7 +124,8 @@ def _strata(
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
     """Return the PPI++ estimate of the share of right answers.
 
-    Returns None unless each answer has a verdict of exactly one judge, at least two are labelled, and some are not.
+    Returns None unless each answer has a verdict from exactly one judge, at least two answers are labelled, and some
+    are not.
     """
 
     def verdict(answer: Answer) -> bool | None:

@@ -1,4 +1,4 @@
-"""The random draw of the answers to label."""
+"""The random draw of answers to be labelled."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The only verdict of strata in a simple random draw, which ignores verdicts."""
+"""The only verdict for strata in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel, defer_build=True):
-    """A stratum: the answers of one model with any of these verdicts, their number, and how many were drawn."""
+    """A stratum: all of a model's answers with one of these verdicts, their number, and how many were drawn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +34,7 @@ class Stratum(BaseModel, defer_build=True):
 
 
 class DrawnAnswer(BaseModel, defer_build=True):
-    """The id of a drawn answer, and the index of its stratum."""
+    """The id of a drawn answer and the index of its stratum."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,10 +43,10 @@ class DrawnAnswer(BaseModel, defer_build=True):
 
 
 class Draw(BaseModel, defer_build=True):
-    """A random draw: its seed, strata and answers, in the random order in which they are labelled.
+    """A random draw: its seed, strata and answers, in the random order in which they are to be labelled.
 
-    `digest` is the digest of the answers and verdicts from which the draw was made. `simple` is True for a draw without
-    strata by verdict.
+    `digest` is the digest of the answers and verdicts from which the draw was made. `simple` is True for a draw that is
+    not stratified by verdict.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,7 +82,7 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Return why this is not the draw that its seed produces from these answers; None if it is.
+        """Return why this is not the draw produced by its seed from these answers, or None if it is.
 
         The check matters because strata and their sizes decide the weight of each label.
         """
@@ -107,14 +107,14 @@ class Draw(BaseModel, defer_build=True):
         return None
 
     def stratum_of(self, answer: Answer) -> int:
-        """Return the index of an answer's stratum. Raises `ConfigError` if it belongs to none."""
+        """Return the index of an answer's stratum. Raises `ConfigError` if the answer does not belong to any."""
         number = self._find_stratum(answer)
         if number is None:
             raise ConfigError([f"the draw has {_no_stratum(answer)}: draw again with `karenina label`"])
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:
-        """Return the index of an answer's stratum; None if it belongs to none."""
+        """Return the index of an answer's stratum, or None if it does not belong to any."""
         for number, stratum in enumerate(self.strata):
             if stratum.model == answer.model and (
                 (answer.drawn_as or answer.verdicts) in stratum.verdicts or ANY in stratum.verdicts
@@ -124,12 +124,12 @@ class Draw(BaseModel, defer_build=True):
 
 
 def _no_stratum(answer: Answer) -> str:
-    """Return the part of a message that states which answer has no stratum."""
+    """Return the part of a message stating which answer has no stratum."""
     return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
 def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
-    """Return a stratum's verdicts as text. `alone` is True for the only stratum of its model, with all answers."""
+    """Return a stratum's verdicts as text. `alone` is True for a model's only stratum, which has all answers."""
     if ANY in verdicts or (alone and len(verdicts) > 1):
         return "all answers"
     return " or ".join(verdicts)
@@ -147,10 +147,10 @@ def draw_answers(
 ) -> Draw:
     """Return a random draw of `count` answers, stratified by model and verdicts.
 
-    Strata with fewer than five answers are merged with another one of the same model, and at least five answers of each
-    stratum are drawn, which may be more than `count` in all. `before` is an earlier draw from the same results to
-    extend. `results` is the name of the result file and `made` the current time. Raises `ConfigError` if there is no
-    answer.
+    Strata with fewer than five answers are merged with another stratum of the same model, and at least five answers are
+    drawn from each stratum, which may add up to more than `count`. `before` is an earlier draw from the same results,
+    to be extended. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError` if
+    there are no answers.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answers that could be labelled"])
@@ -181,7 +181,7 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the model and verdicts of each stratum, in an order that does not depend on the order of the results."""
+    """Return each stratum's model and verdicts, in an order that does not depend on the order of the results."""
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:
@@ -201,5 +201,5 @@ def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:
-    """Return a digest to sort an item by, which gives each seed and purpose its own random order."""
+    """Return a digest for sorting an item, so that each seed and purpose has its own random order."""
     return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

@@ -1,8 +1,8 @@
-"""Estimate rates from human labels, given plain numbers.
+"""Estimate rates from human labels, using plain numbers.
 
 `allocate` and `post_stratified` plan and evaluate a stratified random sample of labels. `rogan_gladen` corrects a rate
-by the sensitivity and specificity of the judge in another run. `powered_mean` (PPI++) makes a mean of labels more
-precise with the judge's verdicts on all answers.
+using the judge's sensitivity and specificity in another run. `powered_mean` (PPI++) makes a mean of labels more precise
+by using the judge's verdicts on all answers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LEAST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The label of one answer. `right` is 1 or 0, or the mean of several labellers.
+    """The label of one answer. `right` is 1 or 0, or the mean over several labellers.
 
-    `weight` is the inverse sampling fraction of the stratum that the answer was drawn from; only ratios of weights
-    count.
+    `weight` is the inverse sampling fraction of the stratum from which the answer was drawn; only ratios of weights
+    matter.
     """
 
     stratum: Stratum
@@ -41,10 +41,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """The share of right answers among all answers, with its 95% interval.
+    """The share of right answers among all answers, with a 95% interval.
 
-    `influence` is the deviation of each unit, whose squares add up to the variance, and `pseudo` the variance of the
-    pseudo labels. `between` is the part of the variance that does not depend on the number of labels.
+    `influence` contains each unit's deviation (the squared deviations add up to the variance), and `pseudo` is the
+    variance of the pseudo labels. `between` is the part of the variance that does not depend on the number of labels.
     """
 
     value: float
@@ -59,7 +59,7 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The approximate half width of the interval with all answers labelled: the uncertainty from the questions."""
+        """The interval's approximate half-width if all answers were labelled: the uncertainty due to the questions."""
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
         return t_quantile(max(1, self.units - 1)) * sqrt(variance)
@@ -68,13 +68,14 @@ class CorrectedRate:
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
     """Estimate the share of right answers from labels of some of the answers.
 
-    `answers` are all answers of the run, each with its stratum and its unit (the question, or a cluster of questions);
-    every stratum needs a label. The share of a stratum is (y + 1) / (n + 2). The variance is that of the linearised
-    estimator, with residuals added up in each unit, because answers to one question are correlated; the pseudo labels,
-    one right and one wrong in each stratum, preserve the coverage if all labels of a stratum are equal. The population
-    is all questions of this kind, not only those of the run, so the variance stays above 0 if every answer is labelled.
+    `answers` are all of the run's answers, each with its stratum and its unit (the question or a cluster of questions);
+    every stratum needs a label. A stratum's share is (y + 1) / (n + 2). The variance is that of the linearised
+    estimator, with residuals added up within each unit, because answers to the same question are correlated. The pseudo
+    labels, one right and one wrong in each stratum, preserve the coverage if all labels in a stratum are equal. The
+    population consists of all questions of this kind, not only those in the run, so the variance stays above 0 even if
+    every answer is labelled.
 
-    Raises `ValueError` if a stratum has no label, or there are no answers.
+    Raises `ValueError` if a stratum has no labels or there are no answers.
     """
     counts = Counter(answers)
     total = sum(counts.values())
@@ -110,7 +111,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
 
 
 def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
-    """Return, for each stratum, the factor that scales its weights to a mean of 1."""
+    """Return, for each stratum, the factor that scales its weights to have a mean of 1."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:
@@ -122,7 +123,7 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
 def _shares(
     labels: Sequence[Label], scale: Mapping[Stratum, float]
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
-    """Return the share of right answers in each stratum, and its number of labels."""
+    """Return each stratum's share of right answers and its number of labels."""
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:
@@ -133,7 +134,7 @@ def _shares(
 
 @dataclass(frozen=True, slots=True)
 class CorrectedDifference:
-    """The difference of two corrected rates, with its 95% interval."""
+    """The difference between two corrected rates, with its 95% interval."""
 
     value: float
     low: float
@@ -141,7 +142,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Return the rate of `a` minus that of `b`. The interval accounts for questions that both runs share."""
+    """Return the rate of `a` minus the rate of `b`. The interval accounts for questions shared by both runs."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)
@@ -151,10 +152,10 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return how many more labels would halve the interval; None if no possible number would.
+    """Return how many more labels would halve the interval, or None if no possible number would.
 
     The part of the variance that comes from labelling is inversely proportional to the number of labels. `answers` is
-    the number of all answers, the most that can be labelled.
+    the total number of answers, which is the most that can be labelled.
     """
     variance = rate.error**2
     caused = max(0.0, variance - rate.between) * rate.labels
@@ -166,10 +167,10 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers; return the members of each remaining stratum.
+    """Merge strata with fewer than `least` answers and return the members of each remaining stratum.
 
-    The smallest stratum is merged into `into` if that exists, else into the next larger one, until none is too small or
-    only one is left. Strata without answers are left out.
+    The smallest stratum is merged into `into` if that exists, otherwise into the next larger stratum, until none are
+    too small or only one is left. Strata without answers are left out.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -187,8 +188,8 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
     """Return how many answers to draw from each stratum, so that they add up to `labels` if possible.
 
-    Each stratum gets at least `least`, or all of its answers, so the sum may be above `labels`; the rest is shared in
-    proportion to the sizes.
+    At least `least` answers, or all if there are fewer, are drawn from each stratum, so the total may exceed `labels`.
+    The remaining labels are distributed in proportion to the sizes.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -202,10 +203,10 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits, and its interval. `units` has the statistical unit of each item.
+    """Return the weighted share of hits and its interval. `units` contains the statistical unit of each item.
 
-    The interval is Wilson's at the effective size, which is smaller if items of the same unit are alike, or if weights
-    differ. With equal weights it is the interval of pass rates.
+    The interval is Wilson's interval at the effective size, which is smaller if items in the same unit are alike or if
+    weights differ. With equal weights, it is the interval used for pass rates.
     """
     plain = _count(units, hits).rate()
     if not hits or len(set(weights)) == 1:
@@ -218,12 +219,12 @@ def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequ
 
 
 def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> float:
-    """Return the size of a simple random sample with an equally precise share of hits; 0 without items."""
+    """Return the size of a simple random sample whose share of hits is equally precise, or 0 if there are no items."""
     return max(1.0, _count(units, hits).effective_size() * weight_effect(weights)) if hits else 0.0
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
-    """Return the items and hits of each unit."""
+    """Return the numbers of items and hits in each unit."""
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)
@@ -232,7 +233,7 @@ def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuality:
-    """The sensitivity and specificity of a judge, and the effective number of labels behind each.
+    """A judge's sensitivity and specificity, and the effective number of labels behind each.
 
     Sensitivity is the share of right answers that get the verdict *correct*; specificity is the share of wrong answers
     that do not. `right` and `wrong` are the effective numbers of labels.
@@ -244,14 +245,14 @@ class JudgeQuality:
     wrong: float
 
     def smoothed(self) -> tuple[float, float]:
-        """Return sensitivity and specificity with two pseudo labels each, one right and one wrong."""
+        """Return the sensitivity and specificity with two pseudo labels each, one right and one wrong."""
         return (
             (self.right * self.sensitivity + 1) / (self.right + 2),
             (self.wrong * self.specificity + 1) / (self.wrong + 2),
         )
 
     def can_correct(self) -> bool:
-        """Return whether the judge is better than chance: sensitivity + specificity - 1 has a lower bound above 0."""
+        """Return whether the judge is better than chance, based on the lower bound of sensitivity + specificity - 1."""
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
         return sensitivity + specificity - 1 - Z95 * sqrt(spread) > 0
@@ -259,7 +260,7 @@ class JudgeQuality:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRate:
-    """A pass rate corrected by labels of another run, with its 95% interval."""
+    """A pass rate corrected by means of another run's labels, with its 95% interval."""
 
     value: float
     low: float
@@ -267,11 +268,11 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate; None if the judge may be no better than chance.
+    """Estimate the share of right answers from a raw pass rate. Return None if the judge may be no better than chance.
 
-    `rate` is the raw pass rate and `size` its effective sample size. The estimate assumes that sensitivity and
+    `rate` is the raw pass rate, and `size` is its effective sample size. The estimate assumes that the sensitivity and
     specificity carry over from the run with the labels. Sources: W. J. Rogan and B. Gladen, American Journal of
-    Epidemiology 107, 1978; the interval of Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113, 2014.
+    Epidemiology 107, 1978; the interval is from Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113, 2014.
     """
     if not quality.can_correct():
         return None
@@ -296,13 +297,13 @@ def _variance(share: float, size: float) -> float:
 
 
 def _clip(value: float) -> float:
-    """Return the value, limited to the range from 0 to 1."""
+    """Return the value limited to the range from 0 to 1."""
     return min(1.0, max(0.0, value))
 
 
 @dataclass(frozen=True, slots=True)
 class PoweredMean:
-    """The mean of labels by PPI++, its 95% interval, and the weight of the judge's verdicts, from 0 to 1."""
+    """The PPI++ mean of labels, its 95% interval, and the weight of the judge's verdicts, from 0 to 1."""
 
     value: float
     low: float
@@ -311,11 +312,11 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of the labels, made more precise by the judge's verdicts on all answers.
+    """Return the mean of the labels, made more precise by using the judge's verdicts on all answers.
 
-    `verdicts` are those of the labelled answers, in the order of `labels`; `unlabelled` those of all other answers.
-    Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023. Raises
-    `ValueError` if there are fewer than two labels, or no other answers.
+    `verdicts` are the verdicts on the labelled answers, in the order of `labels`; `unlabelled` are the verdicts on all
+    other answers. Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference,
+    2023. Raises `ValueError` if there are fewer than two labels or no other answers.
     """
     count, others = len(labels), len(unlabelled)
     if count < 2 or not others:
@@ -337,6 +338,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _population_variance(values: Sequence[float]) -> float:
-    """Return the variance of the values around their mean, divided by their number."""
+    """Return the variance of the values around their mean, divided by the number of values."""
     mean = _mean(values)
     return _mean([(value - mean) ** 2 for value in values])

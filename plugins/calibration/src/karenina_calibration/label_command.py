@@ -1,4 +1,4 @@
-"""`karenina label`: draw answers of a run, and label them."""
+"""`karenina label`: draw answers from a run and label them."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def label(
 ) -> None:
     """Draw answers of a run at random, and ask a person whether each is right and was read correctly.
 
-    The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the label
-    file. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label the
-    same answers. `karenina calibrate` reads the labels.
+    The draw is stratified by the judges' verdicts, with at least 5 answers of each kind, and recorded in the label
+    file. Labels are saved one by one, so you can stop at any time and repeat the command to continue. Several people
+    can label the same answers. The labels are read by `karenina calibrate`.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -174,7 +174,7 @@ def label(
 
 
 def _user() -> str:
-    """Return the user name. Raises `ConfigError` if the system does not know it."""
+    """Return the user name. Raises `ConfigError` if the system does not provide one."""
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
@@ -182,19 +182,19 @@ def _user() -> str:
 
 
 def _labels_read(labels: Sequence[Label]) -> str:
-    """Return the start of a sentence that ends with a file, such as `1 label was read from`."""
+    """Return the start of a sentence that ends with a file name, such as `1 label was read from`."""
     return f"{quantity(len(labels), 'label')} {'was' if len(labels) == 1 else 'were'} read from"
 
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
-    """Return the names of people who have labelled the answers; empty if any answer is asked about again."""
+    """Return the names of people who have labelled the answers. Empty if any answer is being asked about again."""
     if any(entry.why for entry in asked):
         return []
     return sorted({name for entry in asked for name in opened.labels.by_item.get(entry.answer.id, {})})
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Return the number of answers to label as text, with those to label again and those labelled by others."""
+    """Describe the number of answers to label, including those to label again and those labelled by others."""
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []
@@ -206,7 +206,7 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about the `missing` answers one at a time, until the labeller stops; save each label at once."""
+    """Ask about the `missing` answers one at a time until the labeller stops, saving each label immediately."""
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

@@ -1,4 +1,4 @@
-"""The label file: JSON Lines beside the results, with the draw and one line for each label."""
+"""The label file: JSON Lines next to the results, with the draw and one line per label."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which reuse
 
 
 class ExtractionLabel(BaseModel, defer_build=True):
-    """A label that says whether an extracted value is what the answer says; `right` is None if unclear.
+    """A label that says whether an extracted value is what the answer says. `right` is None if this is unclear.
 
-    `own` is the value that the labeller would extract, as JSON text. If it is given, it overrides `right`.
+    `own` is the value that the labeller would extract, as a JSON string. If it is set, it overrides `right`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class ExtractionLabel(BaseModel, defer_build=True):
 
 
 class Label(BaseModel, defer_build=True):
-    """One person's label of one answer. `right` is None if it is unclear, or was not asked."""
+    """One person's label for one answer. `right` is None if this is unclear or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,9 +58,9 @@ class Label(BaseModel, defer_build=True):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return this person's label of an extracted value; None if there is none.
+        """Return this person's label for an extracted value, or None if there is none.
 
-        A value that the labeller gave (`own`) also decides whether the values of other judges are right.
+        A value entered by the labeller (`own`) also decides whether other judges' values are right.
         """
         same = [
             extraction
@@ -76,10 +76,10 @@ class Label(BaseModel, defer_build=True):
         return next((label for label in same if label.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return the label, completed with the extraction labels of an earlier label by the same person.
+        """Return the label, completed with the extraction labels from an earlier label by the same person.
 
-        An earlier extraction label is dropped if this label covers the same value. One that states an own value is also
-        dropped if this label covers the same field or trait.
+        An earlier extraction label is dropped if this label covers the same value. An extraction label with the
+        labeller's own value is also dropped if this label covers the same field or trait.
         """
         own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
@@ -94,7 +94,7 @@ class Label(BaseModel, defer_build=True):
 
 @dataclass(slots=True)
 class Labels:
-    """The content of label files: the last draw, and the last label of each labeller for each answer."""
+    """The contents of label files: the last draw, and each labeller's last label for each answer."""
 
     draw: Draw | None = None
     by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
@@ -103,23 +103,24 @@ class Labels:
     places: dict[str, str] = field(default_factory=dict)
     """The file and line of the first label of each answer."""
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
-    """All labels of a labeller for an answer, in order."""
+    """All of a labeller's labels for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of an answer and a labeller whose label was given for a truth other than that in the results."""
+    """Pairs of an answer and a labeller whose label was based on a ground truth other than the current one."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored, because a later file contains a different one."""
+    """The files whose draw is ignored because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label, which replaces an earlier one by the same labeller for the same answer."""
+        """Add a label, replacing any earlier label by the same labeller for the same answer."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """Use each labeller's last label that was given for the current truth of the answer.
+        """For each labeller and answer, use the last label based on the answer's current ground truth.
 
-        A label that was given for another truth does not say whether the answer is right, so its `right` is dropped;
-        its extraction labels are kept. A label without a recorded truth was given for the truth in `drawn_from`.
+        A label based on a different ground truth does not say whether the answer is right, so its `right` is dropped,
+        while its extraction labels are kept. A label without a recorded ground truth was based on the ground truth in
+        `drawn_from`.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -135,7 +136,7 @@ class Labels:
                 self.stale.add((item, labeller))
 
     def check(self, answers: Answers) -> None:
-        """Raise `ConfigError`, with the line, if the draw or a label is not about these answers."""
+        """Raise `ConfigError`, naming the line, if the draw or a label does not belong to these answers."""
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
             raise ConfigError([f"{self.place}: the draw cannot be used: {problem}; {_REDRAW}"])
@@ -148,12 +149,12 @@ class Labels:
 
     @property
     def labellers(self) -> list[str]:
-        """The names of the labellers, sorted."""
+        """The sorted names of the labellers."""
         return sorted({label.labeller for label in self})
 
     @property
     def known_items(self) -> set[str]:
-        """The ids of answers with a label for their current truth."""
+        """The ids of the answers that have been labelled against their current ground truth."""
         return {
             item
             for item, by_labeller in self.by_item.items()
@@ -161,7 +162,10 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the ids of drawn answers not labelled by this labeller for their current truth, in draw order."""
+        """Return the ids of drawn answers not yet labelled by this labeller against their current ground truth.
+
+        The ids are in the order of the draw.
+        """
         items = self.draw.items if self.draw is not None else ()
         return [
             item.item
@@ -171,7 +175,7 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a `karenina label` or `calibrate` command for results and their label file, to paste into a shell."""
+    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell."""
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
         words += [str(file)] if command == "calibrate" else ["--labels", str(file)]
@@ -179,11 +183,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers, and return the answers that the draw was made from.
+    """Match labels with their answers and return the answers from which the draw was made.
 
-    A label depends on the truth of an answer, and not on its score. If `source` contains rescored results, `drawn_as`
-    of each answer is therefore set to its verdicts in the original run, from the journal beside it. Raises
-    `ConfigError` if a label or the draw is not about these answers.
+    A label depends on an answer's ground truth, not on its score. If `source` contains rescored results, each answer's
+    `drawn_as` is therefore set to its verdicts in the original run, read from the journal next to it. Raises
+    `ConfigError` if a label or the draw does not belong to these answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -194,7 +198,10 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Return the answers from before a run was rescored, and set `drawn_as` of `answers`; None if not rescored."""
+    """Return the answers from before the run was rescored and set `drawn_as` of `answers`.
+
+    Return None if the run was not rescored or the draw was not made from those answers.
+    """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
     if journal is None:
@@ -208,10 +215,10 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Return the content of label files, of which the last draw counts.
+    """Return the contents of label files. Only the last draw counts.
 
-    If `with_draws` is False, draws are skipped and need not be readable. Raises `ConfigError`, with the line, if a file
-    cannot be read, or contains anything other than draws and labels.
+    If `with_draws` is False, draws are skipped and need not be readable. Raises `ConfigError`, naming the line, if a
+    file cannot be read or contains anything other than draws and labels.
     """
     labels = Labels()
     last: Path | None = None
@@ -232,9 +239,9 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
-    """Yield the kind, value and place of each line: the JSON of a draw, or a label.
+    """Yield the kind, value and place of each line. The value is the JSON of a draw, or a label.
 
-    Raises `ConfigError`, with the line, if the file cannot be read, or a line is neither.
+    Raises `ConfigError`, naming the line, if the file cannot be read or a line is neither a draw nor a label.
     """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
@@ -262,7 +269,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
-    """Return the draw in a JSON value. Raises `ConfigError` if it is malformed, or another version wrote it."""
+    """Return the draw in a JSON value. Raises `ConfigError` if it is malformed or was written by another version."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise ConfigError([f"the draw in {place} was written by another version: read it with that version"])
     try:
@@ -275,12 +282,12 @@ def _parse_draw(value: Any, place: str) -> Draw:
 
 
 def append_draw(file: Path, draw: Draw) -> None:
-    """Add a draw to a file, which is created if it does not exist. Raises `ConfigError` if it cannot be written."""
+    """Append a draw to a file, creating the file if necessary. Raises `ConfigError` if the file cannot be written."""
     _append(file, [f'{{"draw":{draw.model_dump_json()}}}'])
 
 
 def append_labels(file: Path, labels: Sequence[Label]) -> None:
-    """Add labels to a file, which is created if it does not exist. Raises `ConfigError` if it cannot be written."""
+    """Append labels to a file, creating the file if necessary. Raises `ConfigError` if the file cannot be written."""
     _append(file, [label_line(label) for label in labels])
 
 
@@ -306,7 +313,7 @@ def _append(file: Path, lines: Sequence[str]) -> None:
 
 
 def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
-    """Raise `ConfigError` if the draw was made from other results, so that its strata do not apply."""
+    """Raise `ConfigError` if the draw was made from other results, which means that its strata do not apply."""
     if draw.digest != answers.digest():
         raise ConfigError(
             [

@@ -1,4 +1,4 @@
-"""Where the label file of results is, without reading it: all commands that print a pass rate ask."""
+"""Find the label file for results without reading it, for all commands that print a pass rate."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SUFFIX: Final = ".labels.jsonl"
 
 
 def default_labels(results: Path) -> Path:
-    """Return the default label file: `<name>.labels.jsonl`, beside the results."""
+    """Return the default label file: `<name>.labels.jsonl`, next to the results."""
     return results.with_name(base_name(results) + SUFFIX)
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the label file beside the results or, for rescored results without one, that of the original results."""
+    """Return the label file next to the results or, for rescored results without one, that of the original results."""
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):
         return own

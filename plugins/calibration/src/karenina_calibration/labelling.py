@@ -1,4 +1,4 @@
-"""Open and extend the draw and labels of a result file, and take over labels from other files."""
+"""Open and extend a result file's draw and labels, and adopt labels from other files."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from karenina_calibration.label_file import Label
 
 LABELS: Final = 60
-"""The number of answers that are drawn by default."""
+"""The number of answers drawn by default."""
 
 
 def now() -> str:
-    """Return the current time in UTC as ISO 8601."""
+    """Return the current UTC time in ISO 8601 format."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(slots=True)
 class Labelling:
-    """The answers of a result file, with their draw and labels, which are stored in `file`.
+    """The answers in a result file, with their draw and labels, which are stored in `file`.
 
-    `is_new_draw` is True while the file lacks the draw. `drawn_from` are the answers at the time of the draw,
-    before the run was scored again.
+    `is_new_draw` is True until the draw is written to the file. `drawn_from` contains the answers as they were at the
+    time of the draw, before the run was scored again.
     """
 
     file: Path
@@ -63,11 +63,12 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, with the draw in the label file or a new one, which `save_draw` writes.
+        """Open the labelling of results, using the draw in the label file or a new draw, which is written by
+        `save_draw`.
 
-        A `count` larger than the draw extends it; a smaller one has no effect. `redraw` ignores the label file. Raises
-        `ConfigError` if the label file cannot be read or belongs to other results, or if `seed` or `simple` does not
-        match the recorded draw.
+        A `count` larger than the draw extends it; a smaller `count` has no effect. `redraw` ignores the label file.
+        Raises `ConfigError` if the label file cannot be read or belongs to other results, or if `seed` or `simple` does
+        not match the recorded draw.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -99,7 +100,7 @@ class Labelling:
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Add labels, and append them to the file. Raises `ConfigError` if the file cannot be written."""
+        """Add labels and append them to the file. Raises `ConfigError` if the file cannot be written."""
         if labels:
             append_labels(self.file, labels)
         for label in labels:
@@ -111,10 +112,11 @@ class Labelling:
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
-        """Return the ids of drawn answers to put in a sheet or page: those without a label for their current truth.
+        """Return the ids of drawn answers to put in a sheet or page: those not labelled against their current ground
+        truth.
 
-        If `labeller` is None, these are all drawn answers, unless labels are stale because a truth changed: then they
-        are the answers with a stale label or none.
+        If `labeller` is None, all drawn answers are returned, unless labels are stale because a ground truth has
+        changed, in which case the answers with a stale label or no label are returned.
         """
         drawn = [item.item for item in self.draw.items]
         if labeller is not None:
@@ -125,13 +127,13 @@ class Labelling:
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
         """Return the answers with the ids in `items`, each with the extracted values to ask `labeller` about.
 
-        If `labeller` is None, anybody may be asked. Labels of extracted values do not depend on the truth: if it
-        changed, labelled values are not asked about again.
+        If `labeller` is None, anybody may be asked. Labels for extracted values do not depend on the ground truth, so
+        values that have been labelled are not asked about again if the ground truth changes.
         """
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer to ask about; if its label is stale, with the reason and only the values left to label."""
+        """Return an answer to ask about. If its label is stale, add the reason and only the values left to label."""
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)
@@ -146,9 +148,9 @@ class Labelling:
         return AskedAnswer(answer, left, f"the truth changed since {', '.join(people)} labelled the answer{was}")
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Return the labels in another label file or a sheet, and the number of labels about unknown answers.
+        """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
 
-        Nothing is written. Raises `ConfigError` if the file cannot be read, or contains a malformed label.
+        Nothing is written. Raises `ConfigError` if the file cannot be read or contains a malformed label.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
@@ -158,7 +160,7 @@ class Labelling:
         return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add the labels that the file does not contain yet, completed with the labeller's earlier extraction labels.
+        """Add any labels that are not yet in the file, completed with the labeller's earlier extraction labels.
 
         Raises `ConfigError` if the file cannot be written.
         """
@@ -171,15 +173,15 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label that was given for a different truth, in the order of the results."""
+        """Return the answers with a label based on a different ground truth, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename an existing label file, and return its new name; None if it does not exist.
+    """Rename an existing label file and return its new name, or None if it does not exist.
 
-    Raises `ConfigError` if it cannot be renamed.
+    Raises `ConfigError` if the file cannot be renamed.
     """
     if not file.exists():
         return None
@@ -192,7 +194,7 @@ def move_away(file: Path) -> Path | None:
 
 
 def describe_draw(draw: Draw) -> list[str]:
-    """Return one line for each stratum of a draw."""
+    """Return one line for each stratum in a draw."""
     lines = []
     models = {stratum.model for stratum in draw.strata}
     for stratum in draw.strata:
@@ -204,5 +206,5 @@ def describe_draw(draw: Draw) -> list[str]:
 
 
 def asks_verdict(answer: Answer) -> bool:
-    """Return whether to ask if the answer is right; answers with trait scores alone have no verdict to compare."""
+    """Return whether to ask if the answer is right. Answers with only trait scores have no verdict to compare."""
     return answer.verdicts != SCORED

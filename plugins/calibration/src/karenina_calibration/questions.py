@@ -1,4 +1,4 @@
-"""Ask people to label answers: one at a time in the terminal, or on an HTML page that saves a label file."""
+"""Ask people to label answers, one at a time in the terminal or on an HTML page that saves a label file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REPLIES: Final[dict[str, bool | None]] = {"y": True, "yes": True, "n": False, "
 _LONGEST: Final = 20_000
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
-"""The first bytes of every labelling page, by which an earlier page is recognized before it is replaced."""
+"""The first bytes of every labelling page, used to recognize an earlier page before replacing it."""
 FORMAT: Final = 1
 _NO_NAME: Final = re.compile(r"[^\w-]+")
 _LONGEST_VALUE: Final = 100_000
@@ -48,10 +48,10 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer, and return its label; None if it is skipped. Raises `Stop` if the labeller quits.
+    """Ask about one answer and return its label, or None if it is skipped. Raises `Stop` if the labeller quits.
 
-    `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the truth
-    changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
+    `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the ground
+    truth changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
     """
     answer = asked.answer
     right: bool | None = None
@@ -90,7 +90,7 @@ def extraction_question(one: Extraction, longest: int = 300) -> str:
 
 
 def _ask(ask: Callable[[str], str], question: str) -> str:
-    """Ask until the reply is valid, and return it; `s` for skip. Raises `Stop` if the labeller quits."""
+    """Ask until the reply is valid and return it, or `s` for skip. Raises `Stop` if the labeller quits."""
     while True:
         reply = ask(f"{question} [y]es, [n]o, [u]nclear, [s]kip, [q]uit").strip().lower()
         if reply in (QUIT, "quit"):
@@ -102,7 +102,7 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer, with the verdicts of judges unless `blind`.
+    """Yield the lines that show an answer, including the judges' verdicts unless `blind` is set.
 
     Only the first 20,000 characters of the answer are shown.
     """
@@ -118,7 +118,7 @@ def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, bli
 
 
 def verdict_lines(answer: Answer) -> Sequence[str]:
-    """Return one line for each judge, with its verdict and the reason."""
+    """Return one line for each judge, with the verdict and the reason for it."""
     return [
         in_one_line(f"{judgement.outcome.value} ({judgement.judge}): {judgement.reason}")
         for judgement in answer.judgements.values()
@@ -128,10 +128,11 @@ def verdict_lines(answer: Answer) -> Sequence[str]:
 def write_label_page(
     path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
 ) -> Path | None:
-    """Write the labelling page for the answers in `asked`, and return the new name of an earlier page, if any.
+    """Write the labelling page for the answers in `asked` and return the new name of any earlier page.
 
-    The page contains no verdict unless `show_verdict` is set. It saves a label file, and stores drafts in the browser
-    under the digest of the results. Raises `ConfigError` if `path` is a file of another kind, or cannot be written.
+    The page does not contain verdicts unless `show_verdict` is set. It saves a label file, and stores drafts in the
+    browser under the digest of the results. Raises `ConfigError` if `path` is a file of another kind or cannot be
+    written.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {
@@ -154,12 +155,12 @@ def write_label_page(
 
 
 def saved_name(file: Path, labeller: str) -> str:
-    """Return the name of the label file that the page saves, like `save` in label.js."""
+    """Return the name of the label file saved by the page, as in `save` in label.js."""
     return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
 
 
 def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
-    """Return an answer as a JSON-compatible dict for the page; without verdicts unless `show_verdict`."""
+    """Return an answer as a JSON-compatible dict for the page, without verdicts unless `show_verdict` is set."""
     answer = asked.answer
     return {
         "item": answer.id,
@@ -183,5 +184,5 @@ def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
 
 
 def _read_asset(name: str) -> str:
-    """Return the text of a file in the folder `assets`."""
+    """Return the text of a file in the `assets` folder."""
     return files("karenina_calibration").joinpath("assets", name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Corrected pass rates beside raw ones: in `karenina show` and `compare`, and on the report page."""
+"""Corrected pass rates next to raw ones, in `karenina show` and `compare` and on the report page."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _RATE: Final = (Column("Corrected", "share"), Column("Low", "share"), Column("Hi
 
 @dataclass(frozen=True, slots=True)
 class RunLabels:
-    """The corrected rate of one answering model in a run with labels, or why there is none.
+    """An answering model's corrected rate in a run with labels, or why there is none.
 
-    `label` is the letter of the run; `run` is None if the labels cannot be used.
+    `label` is the run's letter; `run` is None if the labels cannot be used.
     """
 
     label: str
@@ -42,12 +42,12 @@ class RunLabels:
 
     @property
     def found(self) -> ModelRate | None:
-        """The corrected rate; None if there is none."""
+        """The corrected rate, or None if there is none."""
         return self.rate if isinstance(self.rate, ModelRate) else None
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of the runs whose result file has a label file, or why there are none."""
+    """Return the corrected rates of runs whose result file has a label file, or why there are none."""
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
     for run in runs:
@@ -78,12 +78,12 @@ def _open(source: Path, labels: Path) -> LabelledRun | str:
 
 
 def corrected_notes(runs: Sequence[NotedRun]) -> list[RunNote]:
-    """Return notes on the corrected rate of each run with labels, and on the corrected difference of each pair."""
+    """Return notes on the corrected rate of each run with labels, and on the corrected difference between each pair."""
     return _notes(runs, find_labels(runs))
 
 
 def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[RunNote]:
-    """Return the notes on corrected rates, followed by those on their differences."""
+    """Return the notes on corrected rates, followed by the notes on their differences."""
     several = len(run_labels) > 1 or len(runs) > 1
     return [*(_rate_note(label, several=several) for label in run_labels), *_difference_notes(runs, run_labels)]
 
@@ -100,7 +100,7 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(labels: RunLabels) -> str:
-    """Return a note on labels of this model's answers that were given for another truth; "" if there are none."""
+    """Return a note on labels of this model's answers that were based on a different ground truth, or ""."""
     if labels.run is None:
         return ""
     items = {item for item, _ in labels.run.labels.stale}
@@ -112,7 +112,7 @@ def _stale(labels: RunLabels) -> str:
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
-    """Yield a note for each pair of runs in which at least one has a corrected rate."""
+    """Yield a note for each pair of runs in which at least one run has a corrected rate."""
     by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
         if a in by_label and b in by_label:
@@ -126,7 +126,7 @@ def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels])
 
 
 def _difference(a: RunLabels, b: RunLabels) -> RunNote:
-    """Return the note on the difference of two runs, which must both have a corrected rate."""
+    """Return the note on the difference between two runs, which must both have a corrected rate."""
     assert a.found is not None
     assert b.found is not None
     change = corrected_difference(a.found.rate, b.found.rate)
@@ -139,7 +139,7 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
 
 
 def corrected_section(page: PageRuns) -> Sequence[PageSection]:
-    """Return the report section on corrected rates; none without labels."""
+    """Return the report section on corrected rates, or no sections if there are no labels."""
     runs = [
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)
@@ -183,7 +183,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _judge_rows(run_labels: Sequence[RunLabels]) -> list[list[Cell]]:
-    """Return a table row for each judge of each run, with its agreement and kappa; unusable labels are skipped."""
+    """Return a table row for each judge in each run, with its agreement and kappa. Unusable labels are skipped."""
     rows: list[list[Cell]] = []
     for label in run_labels:
         if label.run is None:

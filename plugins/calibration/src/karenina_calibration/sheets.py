@@ -43,12 +43,12 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to label as a sheet, and return the new name of an earlier sheet, if any.
+    """Write the answers to be labelled as a sheet and return the new name of any earlier sheet.
 
-    The first row of an answer asks whether it is right. Each extracted value has a row that asks whether the answer
-    states this value. The column `why` states why an answer is asked about again. The sheet contains no verdict. Raises
-    `ConfigError` if `path` is a file of another kind, or cannot be written, and `LibraryMissing` if it is an Excel file
-    and openpyxl is not installed.
+    An answer's first row asks whether the answer is right. Each extracted value has a row that asks whether the answer
+    states this value. The `why` column says why an answer is being asked about again. The sheet does not contain
+    verdicts. Raises `ConfigError` if `path` is a file of another kind or cannot be written, and `LibraryMissing` if it
+    is an Excel file and openpyxl is not installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -56,12 +56,12 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
-    """Return how many answers are truncated in this kind of sheet, because they are too long for a cell."""
+    """Return the number of answers truncated in this kind of sheet because they are too long for a cell."""
     return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
 
 
 def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
-    """Yield the rows of an answer: one about the answer, and one about each extracted value."""
+    """Yield the rows for an answer: one about the answer, and one about each extracted value."""
     answer = asked.answer
     shown = (answer.question, answer.text, truth_text(answer), asked.why, answer.truth_id)
     yield [answer.id, ANSWER, "", "", "", "", *shown]
@@ -70,7 +70,7 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as CSV; text that could be a formula gets an apostrophe."""
+    """Return a function that writes the rows as CSV. Text that could be a formula is prefixed with an apostrophe."""
 
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -83,7 +83,7 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook; text is cut to 32,000 characters.
+    """Return a function that writes the rows as an Excel workbook. Text is truncated to 32,000 characters.
 
     Raises `LibraryMissing` if openpyxl is not installed.
     """
@@ -115,14 +115,14 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Return the labels in a sheet, and the places of rows about answers that are not in the results.
+    """Return the labels in a sheet, and the places of rows for answers that are not in the results.
 
     Whatever the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
 
-    A sheet from elsewhere needs the column `right` (or `human_label`), and `item`, or `question_id` with
+    A sheet from elsewhere needs the column `right` (or `human_label`) and either `item` or `question_id`, along with
     `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
-    are left out. Raises `ConfigError` if the sheet cannot be read or lacks a column, and, with the row, for a label
-    other than yes, no or unclear.
+    are left out. Raises `ConfigError` if the sheet cannot be read or a column is missing, and also, naming the row, if
+    a label is anything other than yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -148,7 +148,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return a label, completed with the parts of an earlier one that the rows leave out."""
+    """Return a label, completed with any parts of an earlier label that the rows leave out."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -162,14 +162,14 @@ def _asked(row: Row) -> tuple[str, str]:
 
 
 def _said(row: Row) -> str:
-    """Return the label in a row as it was written; "" if there is none."""
+    """Return the label in a row as it was written, or "" if there is none."""
     return next((row[name] for name in RIGHT if row.get(name, "").strip()), "")
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Return the answer that a row is about; None if the results do not contain it.
+    """Return the answer that a row is about, or None if the results do not contain it.
 
-    Raises `ConfigError` if the row names no answer, or if several answers match.
+    Raises `ConfigError` if the row does not name an answer or if several answers match.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
@@ -191,9 +191,9 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Return the label that a labeller's rows give to an answer.
+    """Return the label that results from a labeller's rows for an answer.
 
-    Raises `ConfigError`, with the row, if a row is malformed.
+    Raises `ConfigError`, naming the row, if a row is malformed.
     """
     right: bool | None = None
     extractions, notes = [], []
@@ -233,13 +233,13 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
 
 
 def _unprotected(text: str) -> str:
-    """Return a text without the apostrophe that keeps spreadsheet programs from reading it as a formula."""
+    """Return text without the apostrophe that keeps spreadsheet programs from reading it as a formula."""
     plain = text.removeprefix("'")
     return plain if could_be_formula(plain) else text
 
 
 def _as_json(text: str) -> str:
-    """Return the JSON of a value that a person wrote; text that is not JSON becomes a JSON string."""
+    """Return the JSON form of a value that a person entered. Text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text
@@ -259,9 +259,9 @@ def _parse_right(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the place of each row, and its cells as text by lower-case column name.
+    """Yield the place of each row, and its cells as strings, keyed by lower-case column name.
 
-    Of equal names the first column counts. Raises `ConfigError` if the sheet cannot be read.
+    If several columns have the same name, the first one counts. Raises `ConfigError` if the sheet cannot be read.
     """
     try:
         with read_records(path, package="karenina-calibration") as records:

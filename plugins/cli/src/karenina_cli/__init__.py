@@ -1,7 +1,7 @@
 """The `karenina` command.
 
-Results are printed to standard output; progress, warnings and errors to standard error. The exit codes are defined in
-`karenina_terminal.screen`.
+Results are printed to standard output, and progress, warnings and errors to standard error. The exit codes are defined
+in `karenina_terminal.screen`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with this process's arguments, and exit with its exit code, which is always 130 after Ctrl-C."""
+    """Run the command with this process's arguments and exit with its exit code, which is always 130 after Ctrl-C."""
     try:
         _run()
     except KeyboardInterrupt:
@@ -27,9 +27,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command, or print shell completions. All imports are local, so that Ctrl-C is handled before them.
+    """Run the command or print shell completions. All imports are local, so that Ctrl-C is handled before they start.
 
-    Any exception except an exit prints a traceback and exits with 70; if output could not be written, see `exit_for`.
+    Any exception other than an exit prints a traceback and exits with 70. If output could not be written, see
+    `exit_for`.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
@@ -67,7 +68,7 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C exit the process without an exception; return False if SIGINT has another handler or is ignored."""
+    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -85,7 +86,7 @@ def _raise_on_interrupt() -> None:
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
-        """End the process on a `KeyboardInterrupt` that Python cannot raise; report other exceptions as usual."""
+        """End the process on a `KeyboardInterrupt` that Python cannot raise, and report other exceptions as usual."""
         if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)
@@ -97,7 +98,8 @@ def _raise_on_interrupt() -> None:
 def _ignore_interrupt() -> None:
     """Ignore Ctrl-C at exit.
 
-    The interpreter is about to restore the system's signal handler, which would end the process without its exit code.
+    The interpreter is about to restore the system's signal handler, which would end the process without the correct
+    exit code.
     """
     import signal
 
@@ -105,7 +107,7 @@ def _ignore_interrupt() -> None:
 
 
 def _end_at_once() -> None:
-    """End the process with the exit code of Ctrl-C, without cleaning up and without flushing output."""
+    """End the process with the exit code for Ctrl-C, without cleaning up or flushing output."""
     import os
 
     os._exit(_INTERRUPTED)

@@ -91,24 +91,24 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer application from which `build_command` makes the command."""
+    """Return the Typer application used by `build_command` to create the command."""
     return _build()[0]
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command as a function that reads the arguments of the process.
+    """Return the command as a function that reads the process's arguments.
 
-    Plugins that may add commands are loaded; SDKs, HTTP clients and the module of a built-in command are imported only
+    Plugins that may add commands are loaded. SDKs, HTTP clients and the modules of built-in commands are imported only
     when a command needs them. If a plugin command cannot be built, all plugin commands are left out with a warning.
     """
     return _build()[1]
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command, with the commands of plugins.
+    """Return the Typer application and its command, including the plugins' commands.
 
-    A plugin command named like a built-in command is left out with a warning. If any command cannot be built, all
-    plugin commands are left out.
+    A plugin command with the same name as a built-in command is left out with a warning. If any command cannot be
+    built, all plugin commands are left out.
     """
     from karenina_core import plugins
     from karenina_core.errors import PluginError
@@ -143,21 +143,21 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
 
 
 def _name(command: CommandInfo) -> str | None:
-    """Return the command's name, derived from its function if it has none, as Typer does."""
+    """Return the command's name, derived from its function if it has none, as in Typer."""
     if command.name is not None or command.callback is None:
         return command.name
     return command.callback.__name__.lower().replace("_", "-")
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distribution and version of each plugin command."""
+"""The distribution and version that each plugin command comes from."""
 
 
 class _Commands(WholeSummaries):
-    """The group of commands. The error for an unknown command names the plugins that could not be loaded."""
+    """The group of commands. The error for an unknown command names any plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Execute the command, and add the name of the plugin to unexpected errors in a plugin command."""
+        """Execute the command, adding the plugin's name to unexpected errors in a plugin command."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -167,7 +167,7 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command named by the arguments. Raises click's `UsageError` for an unknown command."""
+        """Return the command named by the arguments. Raises click's `UsageError` if the command is unknown."""
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -181,7 +181,7 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
-    """Return the Typer application with the global options and the built-in commands, which are not imported yet."""
+    """Return the Typer application with the global options and the built-in commands, which are not yet imported."""
     app = typer.Typer(
         name="karenina",
         cls=_Commands,
@@ -198,7 +198,7 @@ def _core_app() -> typer.Typer:
 
 
 def _version(wanted: bool) -> None:
-    """Print the version and exit if `--version` is given."""
+    """Print the version and exit if `--version` is set."""
     if wanted:
         from karenina_core.catalog import __version__
 
@@ -224,17 +224,17 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """A log formatter for terminals, which replaces control characters in messages with visible ones."""
+    """A log formatter for terminals that replaces control characters in messages with visible ones."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a log record, with visible characters in place of control characters."""
+        """Return the text of a log record, with control characters replaced by visible ones."""
         from karenina_toolkit.printable import clean
 
         return clean(super().format(record))
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to standard error, with more of it the higher `verbose` is.
+    """Send the log to standard error, in more detail the higher `verbose` is.
 
     Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
     single items, which are also in the results.

@@ -1,4 +1,4 @@
-"""Garbage collection, which would take a third of a short command's time."""
+"""Garbage collection, which would otherwise take up a third of a short command's time."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import gc
 from typing import Final
 
 _STARTUP_THRESHOLD: Final = 200_000
-"""The number of new objects before Python collects. Starting creates half as many, and none of them is garbage."""
+"""The number of new objects before Python collects garbage. Startup creates half as many, none of which is garbage."""
 _DEFAULT_THRESHOLD: Final = gc.get_threshold()
 
 
 def collect_rarely() -> None:
-    """Collect garbage only in long commands, and not at exit."""
+    """Collect garbage only in long-running commands, and not at exit."""
     gc.set_threshold(_STARTUP_THRESHOLD, *_DEFAULT_THRESHOLD[1:])
     atexit.register(gc.freeze)
 
 
 def collect_as_usual() -> None:
-    """Collect garbage as often as Python does by default, but ignore all objects that exist now."""
+    """Collect garbage as often as Python does by default, but ignore all objects that already exist."""
     gc.freeze()
     gc.set_threshold(*_DEFAULT_THRESHOLD)

@@ -21,7 +21,7 @@ logger = logging.getLogger("karenina")
 
 
 class Demo(Protocol):
-    """A demo: questions, and two local models that need no API key, one to answer and one to judge.
+    """A demo: questions, and two local models, one answering and one judging, that need no API key.
 
     `answering` and `judge` are the names of the default models.
     """
@@ -30,26 +30,27 @@ class Demo(Protocol):
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models, and describe each with `note`. Raises `KareninaError` if that fails."""
+        """Download missing models, describing each with `note`. Raises `KareninaError` if a download fails."""
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return a context manager that provides the path of the benchmark file."""
+        """Return a context manager that provides the path to the benchmark file."""
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration of a run with these models."""
+        """Return the configuration for a run with these models."""
 
     def agreement(self, judge: str) -> str:
-        """Return a sentence on how often this judge agreed with people, or an empty string if that was not measured."""
+        """Return a sentence stating how often this judge agreed with people, or an empty string if that is unknown."""
 
 
 @hookspec
 def karenina_commands(app: typer.Typer) -> None:
-    """Add commands to the `karenina` command. Called once, before the arguments are read.
+    """Add commands to the `karenina` command. This hook is called once, before the arguments are read.
 
     Use `karenina_terminal.lazy_commands.add_lazy_command` for a command whose module is imported only when it is
     called.
 
-    Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
+    The hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    adapters.
     """
 
 
@@ -58,12 +59,13 @@ def karenina_commands(app: typer.Typer) -> None:
 def karenina_demos() -> Sequence[Demo]:
     """Return demos for `karenina demo`, which runs the first one.
 
-    Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
+    The hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    adapters.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands of stages and adapters, which are not available because these are not loaded at the start."""
+    """Warn about commands from stages and adapters, which are unavailable because neither is loaded at startup."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:

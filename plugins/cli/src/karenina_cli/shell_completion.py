@@ -1,7 +1,8 @@
 """Shell completion: the protocol between the shell's completion script and the command.
 
-The scripts come from Typer (`karenina --show-completion`). They call the command with the line in environment
-variables, and the command prints one completion per line. Errors are hidden: no completion is printed.
+The scripts come from Typer (`karenina --show-completion`). They call the command with the command line in environment
+variables, and the command prints one completion per line. If an error occurs, it is hidden and no completions are
+printed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BREAKS: Final = (":", "=", "@")
 
 
 def is_completing() -> bool:
-    """Return whether a shell has started this process to complete a line."""
+    """Return whether this process was started by a shell to complete a command line."""
     return os.environ.get(VARIABLE, "").startswith("complete_")
 
 
@@ -41,10 +42,10 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words that bash split at `:`, `=` and `@`, in the environment variables.
+    """Join the words in the environment variables that bash has split at `:`, `=` and `@`.
 
-    Returns the part of the current word that bash keeps. Bash replaces only the text after the last of these
-    characters, so completions are printed without that part.
+    Return the part of the current word that bash keeps. Bash replaces only the text after the last of these characters,
+    so completions are printed without that part.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

@@ -1,4 +1,4 @@
-"""The standard streams of the command, with handling of closed streams, full disks and broken pipes."""
+"""The command's standard streams, with handling of closed streams, full disks and broken pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROKEN_PIPE = 141
 
 
 class _Output(io.FileIO):
-    """The standard output, which records a failed write."""
+    """The standard output, which records any failed write."""
 
     failure: OSError | None = None
 
@@ -32,7 +32,7 @@ class _ErrorOutput(io.FileIO):
     """The standard error stream. Text that cannot be written is dropped, because it cannot be reported elsewhere."""
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data. If that fails, drop the data and report it as written; only `BrokenPipeError` is raised."""
+        """Write the data. If that fails, drop the data and report it as written. Only `BrokenPipeError` is raised."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -45,10 +45,10 @@ _output: _Output | None = None
 
 
 def prepare_streams() -> None:
-    """Make the three standard streams of the process usable, even if some are closed.
+    """Make the process's three standard streams usable, even if some are closed.
 
-    Otherwise, the next file that is opened, such as the journal, would get the descriptor of a closed stream, and
-    output would be written to that file.
+    Otherwise, the next file to be opened, such as the journal, would get the descriptor of a closed stream, and output
+    would be written to that file.
     """
     global _output
     for number in range(3):
@@ -72,7 +72,7 @@ def output_failure() -> OSError | None:
 
 
 def flush_output() -> None:
-    """Flush the standard output. If that fails, exit as `exit_for` does."""
+    """Flush the standard output. If that fails, exit as in `exit_for`."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -80,7 +80,7 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written: with 141 on a broken pipe, else with a message and 70."""
+    """Exit because standard output cannot be written, with 141 on a broken pipe, otherwise with a message and 70."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):
@@ -90,6 +90,6 @@ def exit_for(error: OSError) -> NoReturn:
 
 
 def _text(raw: io.FileIO, like: IO[str] | None, *, line_buffering: bool = False) -> io.TextIOWrapper:
-    """Return a text stream that writes to `raw` in the encoding of `like`, or in UTF-8 if it has none."""
+    """Return a text stream that writes to `raw` in the encoding of `like`, or in UTF-8 if `like` has none."""
     encoding = getattr(like, "encoding", None) or "utf-8"
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=line_buffering)

@@ -1,1 +1,1 @@
-"""Shared parts of commands: the screen, options, shell completion, lazy commands, and text layout."""
+"""Parts shared by commands: the screen, options, shell completion, lazy commands, and text layout."""

@@ -1,4 +1,4 @@
-"""The hook `karenina_commands` of plugins whose commands are lazy. Importing this module does not import typer."""
+"""The `karenina_commands` hook for plugins whose commands are lazy. Importing this module does not import typer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
-    """Return an implementation of the hook `karenina_commands` that adds lazy commands; see `add_lazy_command`.
+    """Return an implementation of the `karenina_commands` hook that adds lazy commands (see `add_lazy_command`).
 
-    `commands` maps their names to their locations, as `module:object`, and their summaries:
+    `commands` maps each command's name to its location, in the form `module:object`, and its summary:
 
         class plugin:
             karenina_commands = lazy_commands({"greet": ("my_plugin.command:greet", "Greet somebody.")})

@@ -1,4 +1,4 @@
-"""Shell completion: values that are safe to pass to a shell, and names of files with certain suffixes."""
+"""Shell completion: values that are safe to pass to a shell, and the names of files with certain suffixes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates.
 
-    Values with characters other than letters, digits and some punctuation are left out: the zsh script evaluates what
-    it reads, so a value from another person's file could run a command.
+    Values that contain anything other than letters, digits and some punctuation are left out, because the zsh script
+    evaluates what it reads, so a value from another person's file could run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -28,10 +28,11 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the paths that start with `incomplete`: files with one of `endings`, and folders, with a slash.
+    """Return the paths that start with `incomplete`: files with one of the `endings`, and folders, followed by a
+    slash.
 
-    If a folder is the only match, its contents are returned, so that the shell does not take it for complete. If the
-    list is empty, the shell completes file names itself.
+    If a folder is the only match, its contents are returned, so that the shell does not consider the completion
+    finished. If the list is empty, the shell completes file names itself.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):
@@ -47,7 +48,7 @@ def benchmark_files(incomplete: str) -> list[str]:
 def journal_files(incomplete: str) -> list[str]:
     """Return the journals and result files whose paths start with `incomplete`.
 
-    Commands that take a journal also accept the result file beside it.
+    Commands that accept a journal also accept the result file next to it.
     """
     return complete_files(incomplete, JOURNALS)
 
@@ -63,9 +64,9 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the matching folders, with a slash, and files; hidden ones only if `incomplete` begins their name.
+    """Return the matching files, and matching folders followed by a slash. Empty if the folder cannot be read.
 
-    Returns nothing if the folder cannot be read.
+    Hidden files and folders are included only if `incomplete` contains the beginning of their names.
     """
     folder, name = os.path.split(incomplete)
     try:

@@ -1,4 +1,4 @@
-"""Lazy commands, whose modules are imported when they are called; until then, only their summaries are known."""
+"""Lazy commands, whose modules are imported only when called; until then, only their summaries are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A command group that lists whole summaries, which are wrapped and not truncated."""
+    """A command group that lists whole summaries, wrapped instead of truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of visible commands with their whole summaries."""
@@ -37,10 +37,10 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects an option given twice if it takes one value; by default, the last value would win."""
+    """A command that rejects a repeated option if it takes a single value. By default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` if an option that takes one value is given twice."""
+        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated."""
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
@@ -51,11 +51,11 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app`, to be listed with `summary` and imported from `target` when it is needed.
+    """Add a command to `app`, to be listed with `summary` and imported from `target` when needed.
 
     `target` has the form `module:object`. The object is one of:
     - a function;
-    - a `typer.Typer` with one command, whose settings are kept;
+    - a `typer.Typer` with a single command, whose settings are kept;
     - any other `typer.Typer`, which becomes a command group.
 
     The object is imported when the command is called, when its help is printed, and when a shell completes its
@@ -68,7 +68,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
         return _load(app, name, target)
 
     class LazyCommand(TyperCommand):
-        """A placeholder in the list of commands, which imports the command in `target` when it is called."""
+        """A placeholder in the list of commands that imports the command in `target` when called."""
 
         def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             """Import the command and return its context."""
@@ -78,7 +78,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
 
 def _unloaded() -> None:
-    """Stand in for the function that has not been imported yet. Raises `AssertionError` if called."""
+    """Stand in for the function that has not yet been imported. Raises `AssertionError` if called."""
     raise AssertionError("a lazy command was called without its context")
 
 
@@ -103,7 +103,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make the commands of a Typer application strict, except those with their own command class."""
+    """Make a Typer application's commands strict, except those with their own command class."""
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:
             if command.cls in (None, TyperCommand):
@@ -113,7 +113,7 @@ def _be_strict(loaded: object) -> None:
 
 
 def _explain_failure(name: str, target: str, error: Exception) -> str:
-    """Return why a command cannot be imported, and what to do about the package that adds it."""
+    """Return why a command cannot be imported and what to do about the package that provides it."""
     owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
     package = owners[0] if owners else "the package that adds it"
     why = in_one_line(type_and_message(error))

@@ -1,6 +1,6 @@
-"""HTML for notebooks: tables and texts of limited size, without scripts or external resources.
+"""HTML for notebooks: tables and text of limited size, without scripts or external resources.
 
-Objects whose sections are registered with `sections_of` are shown as text at the prompt, and as HTML in notebooks.
+Objects whose sections are registered with `sections_of` are shown as text at the prompt and as HTML in notebooks.
 
 The HTML is serialized from elements, so all text is escaped. It contains no scripts, links or style sheets.
 """
@@ -18,7 +18,7 @@ from karenina_toolkit.printable import clip, shorten
 MAX_CELL: Final = 300
 """The maximum number of characters in a table cell."""
 MAX_TEXT: Final = 2000
-"""The maximum number of characters in a text outside of tables."""
+"""The maximum number of characters in text outside tables."""
 MAX_ROWS: Final = 20
 """The maximum number of rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100
@@ -32,9 +32,9 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Return the parts as HTML; parts that are None are skipped.
+    """Return the parts as HTML, skipping parts that are None.
 
-    Notebooks do not render `$...$` in it as math, because texts may contain dollar signs.
+    The HTML is marked so that notebooks do not render `$...$` as math, because text may contain dollar signs.
     """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
@@ -42,21 +42,21 @@ def render_html(*parts: Part) -> str:
 
 
 def make_note(text: str) -> Element:
-    """Return a paragraph with line breaks removed. A text of more than `MAX_TEXT` characters is truncated."""
+    """Return a paragraph with its line breaks removed. Text of more than `MAX_TEXT` characters is truncated."""
     element = Element("p")
     element.text = shorten(text, MAX_TEXT)
     return element
 
 
 def make_heading(text: str) -> Element:
-    """Return a bold paragraph; an HTML heading would appear in the notebook's table of contents."""
+    """Return a bold paragraph. An HTML heading would appear in the notebook's table of contents."""
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
     return element
 
 
 def make_text(text: str) -> Element:
-    """Return a text with its line breaks. A long text is truncated, with a note on how much is missing."""
+    """Return text with its line breaks. Long text is truncated, with a note about how much is missing."""
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
     return element
@@ -88,7 +88,7 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
-    """Put an element, or a text cut to `MAX_CELL` characters, into a table cell."""
+    """Put an element, or a string truncated to `MAX_CELL` characters, into a table cell."""
     if isinstance(cell, Element):
         place.append(cell)
     else:
@@ -101,7 +101,7 @@ def sections_html(sections: Iterable[Section]) -> list[Part]:
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
-    """Return a block as HTML. Of a table, only the first `_MAX_GRID` rows are kept."""
+    """Return a block as HTML. If the block is a table, only the first `_MAX_GRID` rows are kept."""
     if isinstance(block, Title):
         return make_heading(block.text)
     if isinstance(block, Facts):
@@ -112,12 +112,12 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that represent a value; an empty iterable if the value's class is not registered."""
+    """Return the sections that represent a value. Empty if the value's class is not registered."""
     return ()
 
 
 class SectionsView:
-    """Base class for objects that are displayed as sections, if their class is registered with `sections_of`."""
+    """Base class for objects that are displayed as sections if their class is registered with `sections_of`."""
 
     def __repr__(self) -> str:
         return format_repr(sections_of(self)) or super().__repr__()
@@ -126,6 +126,6 @@ class SectionsView:
         return repr(self)
 
     def _repr_html_(self) -> str | None:
-        """Return the sections as HTML, or None if there are none, so that a notebook shows the text."""
+        """Return the sections as HTML, or None if there are none, in which case a notebook shows the text."""
         parts = sections_html(sections_of(self))
         return render_html(*parts) if parts else None

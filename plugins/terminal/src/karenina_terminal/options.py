@@ -1,4 +1,4 @@
-"""Options shared by the commands of several distributions."""
+"""Options shared by commands from several distributions."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the mapping given by `--columns`, with the other table options under their names; None without options.
+    """Return the mapping set by `--columns`, with the other table options added by name, or None if there are no
+    options.
 
-    `given` contains strings such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if one of them has
-    another form, or if a name is given twice.
+    `given` contains strings such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if a string has a
+    different form or a name occurs twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -71,13 +72,13 @@ def parse_columns(
 
 
 def output_option(help: str, metavar: str | None = None) -> Any:
-    """Return the option `--output`, or `-o`, for the file to write."""
+    """Return the `--output` (`-o`) option for the file to write."""
     return typer.Option("--output", "-o", metavar=metavar, help=help)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options for reading a table, as one parameter of a command (see `with_option_groups`)."""
+    """The options for reading a table, combined into one parameter of a command (see `with_option_groups`)."""
 
     columns: Columns = None
     rows: Rows = None
@@ -86,7 +87,7 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as `columns` of `Benchmark.load`, or None if no option is given.
+        """Return the options in the form of `columns` in `Benchmark.load`, or None if no options are set.
 
         Raises `typer.BadParameter` if `--columns` is invalid.
         """
@@ -94,9 +95,10 @@ class TableOptions:
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command that has parameters of a dataclass such as `TableOptions`: each field becomes an option.
+    """Decorate a command whose parameters include dataclasses such as `TableOptions`, so that each field becomes an
+    option.
 
-    Typer sees the options in place of the parameter; the command is called with an instance of the dataclass. All
+    Typer sees the options instead of the parameter, and the command is called with an instance of the dataclass. All
     parameters are passed by keyword.
     """
     signature = inspect.signature(command, eval_str=True)
@@ -105,7 +107,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**given: Any) -> None:
-        """Build the dataclasses from the options, and call the command with them."""
+        """Build the dataclasses from the options and call the command with them."""
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """An exit code of `karenina`, with its `meaning`."""
+    """One of `karenina`'s exit codes, with its `meaning`."""
 
     meaning: str
 
@@ -50,7 +50,7 @@ class ExitCode(IntEnum):
 def exit_codes_help(*, resumable: bool = True) -> str:
     """Return the table of exit codes for the end of a command's help.
 
-    `resumable` is False for runs that `karenina resume` does not continue.
+    `resumable` is False for runs that cannot be continued with `karenina resume`.
     """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
@@ -62,25 +62,25 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
-"""The minimum indentation of the continuation lines of a wrapped line."""
+"""The minimum indentation of a wrapped line's continuation lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The two consoles of one invocation of the command."""
+    """The two consoles used by one invocation of the command."""
 
     out: Console
     err: Console
 
     @classmethod
     def make(cls, *, no_color: bool = False) -> Screen:
-        """Return the consoles of this process. `no_color` also sets `NO_COLOR` for the output of plugins."""
+        """Return this process's consoles. `no_color` also sets `NO_COLOR` for plugins' output."""
         if no_color:
             os.environ["NO_COLOR"] = "1"
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON to standard output. Raises `ValueError` if it contains NaN or an infinite number."""
+        """Print `value` as JSON to standard output. Raises `ValueError` if `value` contains NaN or infinity."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
@@ -94,13 +94,13 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Print a message to standard error; control characters are replaced by visible ones."""
+        """Print a message to standard error, with control characters replaced by visible ones."""
         from rich.text import Text
 
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error, and exit by raising `typer.Exit`."""
+        """Print an error to standard error and exit by raising `typer.Exit`."""
         from rich.text import Text
 
         self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
@@ -108,7 +108,7 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print a `KareninaError` as an error and exit with 2; exit with 130 after Ctrl-C and with 141 on a broken
+        """Print a `KareninaError` as an error and exit with 2. Exit with 130 after Ctrl-C and with 141 on a broken
         pipe.
 
         An `OSError` about a file name that is too long is reported in the same way. Other exceptions are not caught.
@@ -132,13 +132,13 @@ class Screen:
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of the invocation that `context` belongs to; a new one if it has none."""
+    """Return the screen of the invocation to which `context` belongs, or a new screen if it has none."""
     screen = context.find_root().obj
     return screen if isinstance(screen, Screen) else Screen.make()
 
 
 def print_wrapped(console: Console, text: Text) -> None:
-    """Print text; on a terminal, wrap each line at words and indent the continuation lines."""
+    """Print text. On a terminal, wrap each line at word boundaries and indent continuation lines."""
     for line in text.split("\n") if console.is_terminal else ():
         depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
         first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
@@ -151,9 +151,9 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. The columns in `texts` are wrapped; the others contain numbers.
+    """Print a table with a heading row. The columns in `texts` are wrapped, and the others contain numbers.
 
-    The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is one line.
+    The table fits the terminal or the width set in `COLUMNS`. In a file or a pipe, each row is one line.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -164,18 +164,18 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` for pipes, defined here so that rich is imported only when it is needed."""
+    """Return a subclass of rich's `Console` for pipes, defined in a function to import rich only when needed."""
     from rich.console import Console
 
     from karenina_terminal.styled_text import WholeText
 
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Raise `BrokenPipeError`; rich would exit with 1, which means something else here."""
+            """Raise `BrokenPipeError`, because rich would exit with 1, which has a different meaning here."""
             raise BrokenPipeError
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print without the spaces that rich pads lines with, except on a terminal."""
+            """Print without rich's padding spaces, except on a terminal."""
             if self.is_terminal:
                 super().print(*objects, **options)
                 return
@@ -192,7 +192,7 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Return a console for one stream. Outside a terminal it is `_PIPE_WIDTH` wide unless `COLUMNS` is set."""
+    """Return a console for one stream. Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set."""
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH

@@ -1,7 +1,7 @@
-"""Text with styles, and its layout in a grid of names and contents, which may be tables.
+"""Styled text, and its layout in a grid of names and contents, which may be tables.
 
-Lines are laid out exactly as rich's `Table` lays them out, at a hundredth of its cost: commands print ten thousand
-items. rich measures the characters, and provides the codes of styles.
+Lines are laid out exactly as in rich's `Table` but at a hundredth of the cost, because commands may print ten thousand
+items. rich measures the characters and provides the style codes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 Part = tuple[str, str]
-"""A text and its style: `bold`, `dim red`, or an empty string."""
+"""A string and its style: `bold`, `dim red`, or an empty string."""
 Line = Sequence[Part]
 
 _INDENT: Final = 2
 _GAP: Final = 2
 _TAB: Final = 8
 _NARROWEST: Final = 28
-"""The width below which lines are not made narrower."""
+"""The width below which lines are not narrowed."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 class StyledText:
-    """A text of parts with styles. `style` is that of the spaces that pad its lines in a grid."""
+    """Text made up of styled parts. `style` is the style of the spaces that pad its lines in a grid."""
 
     __slots__ = ("_parts", "_style", "_whole", "width")
 
@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, each of which fills the width."""
+        """Return the lines, each filling the width."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -54,7 +54,7 @@ class StyledText:
 
 
 class StyledTable:
-    """A table without borders, with a dim heading."""
+    """A table without borders and with a dim heading."""
 
     __slots__ = ("_cells", "_widths", "width")
 
@@ -65,7 +65,7 @@ class StyledTable:
         """The width that the table needs if no text is wrapped."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, each of which fills the width."""
+        """Return the lines, each filling the width."""
         widths = _narrow(self._widths, width)
         rest = width - sum(widths)
         lines: list[Line] = []
@@ -84,13 +84,13 @@ class StyledTable:
 
 
 Content = Sequence[StyledText | StyledTable]
-"""Texts and tables below each other, which stand beside a name."""
+"""Text and tables below each other, next to a name."""
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of a grid of bold names with their contents, indented, each of which fills the width.
+    """Yield the lines of an indented grid of bold names and their contents. Each line fills the width.
 
-    A name does not wrap. A content with an empty name continues the previous one.
+    Names do not wrap. Contents with an empty name continue the previous contents.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -107,7 +107,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
-    """Return the widths of columns that fit into `room`: the widest columns are narrowed first, to equal widths."""
+    """Return column widths that fit into `room`. The widest columns are narrowed first, to equal widths."""
     widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)
@@ -125,7 +125,7 @@ def _narrow(widths: list[int], room: int) -> list[int]:
 
 
 def wrap_parts(parts: Line, width: int) -> list[Line]:
-    """Return the lines of a text, wrapped at white space; longer words are broken. Tabs become spaces."""
+    """Return the lines of styled text, wrapped at white space. Longer words are broken. Tabs become spaces."""
     plain = "".join(text for text, _ in parts)
     if "\n" not in plain and "\t" not in plain and cell_len(plain) <= width:
         return [parts]
@@ -147,7 +147,7 @@ def wrap_parts(parts: Line, width: int) -> list[Line]:
 
 
 def _split_lines(parts: Line) -> list[Line]:
-    """Return the parts of each line of a text."""
+    """Return the parts of each line of styled text."""
     lines: list[list[Part]] = [[]]
     for text, style in parts:
         first, *others = text.split("\n")
@@ -157,7 +157,7 @@ def _split_lines(parts: Line) -> list[Line]:
 
 
 def _expand_tabs(parts: Line) -> Line:
-    """Return the parts of a line with spaces in place of tabs."""
+    """Return the parts of a line with tabs replaced by spaces."""
     position = 0
     expanded = []
     for text, style in parts:
@@ -173,7 +173,9 @@ def _expand_tabs(parts: Line) -> Line:
 
 
 def _find_breaks(line: str, width: int) -> Iterator[int]:
-    """Yield where a line is broken so that its parts fit a width, apart from white space at their ends."""
+    """Yield the positions where a line must be broken so that its pieces fit a width, ignoring any trailing white
+    space.
+    """
     if cell_len(line) <= width:
         return
     used, start = 0, 0
@@ -196,7 +198,7 @@ def _find_breaks(line: str, width: int) -> Iterator[int]:
 
 
 def _slice(parts: Line, start: int, end: int) -> Line:
-    """Return the parts of a text from one position to another."""
+    """Return the parts of styled text from one position to another."""
     cut = []
     for text, style in parts:
         if end > 0 and start < len(text):
@@ -206,7 +208,7 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Return the beginning of a line that fits a width; half of a wide character becomes a space."""
+    """Return the beginning of a line that fits a width. Half of a wide character becomes a space."""
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]
     if kept and not plain.startswith(text):
@@ -215,7 +217,7 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
 
 
 def _pad(line: Line, width: int, style: str) -> Line:
-    """Return a line that fills a width, with spaces of a style at its end."""
+    """Pad a line with styled spaces at its end so that it fills a width."""
     missing = width - sum(cell_len(text) for text, _ in line)
     if missing <= 0:
         return line
@@ -226,7 +228,7 @@ def _pad(line: Line, width: int, style: str) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class WholeText:
-    """A text that rich prints as it is."""
+    """A string that rich prints unchanged."""
 
     text: str
 
@@ -235,7 +237,7 @@ class WholeText:
 
 
 class LineWriter:
-    """A writer of lines to a console, on a terminal with its codes for styles."""
+    """Writes lines to a console, with style codes on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -250,7 +252,7 @@ class LineWriter:
         self._console.print(WholeText("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
-        """Return a text with the codes of its style."""
+        """Return a part's text with its style codes."""
         text, style = part
         if style not in self._codes:
             with self._console.capture() as captured:

@@ -19,7 +19,7 @@ _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
 """The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The maximum length of words that are kept whole when columns are narrowed."""
+"""The maximum length of words kept whole when columns are narrowed."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their texts; a text with an empty name continues the previous one."""
+    """Names with their text. Text with an empty name continues the previous text."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -44,10 +44,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table, whose first row and column are its headings.
+    """A table whose first row and column contain the headings.
 
-    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The other columns
-    contain numbers.
+    `texts` contains the indices of text columns, which are left-aligned and wrapped in a narrow terminal. The other
+    columns contain numbers.
     """
 
     rows: Sequence[Sequence[str]]
@@ -56,11 +56,11 @@ class Grid:
 
 Block = Title | Facts | Grid
 Section = Sequence[Block]
-"""Blocks that belong together; an empty line separates sections."""
+"""Blocks that belong together. Sections are separated by empty lines."""
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
-    """Yield the lines of sections, separated by empty lines."""
+    """Yield the lines of the sections, separated by empty lines."""
     for number, section in enumerate(sections):
         if number:
             yield ""
@@ -69,7 +69,7 @@ def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
 
 
 def _format_block(block: Block, width: int) -> Iterator[str]:
-    """Yield the lines of a block. A title is truncated."""
+    """Yield the lines of a block. Titles are truncated."""
     if isinstance(block, Title):
         room = max(width, LEAST_WIDTH) - block.indent
         yield from (" " * block.indent + line for line in wrap_text(shorten(block.text, _MOST_OF_A_TITLE), room))
@@ -82,7 +82,7 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 def format_repr(sections: Iterable[Section]) -> str:
     """Return sections as text for the Python prompt, as wide as the terminal.
 
-    The text has at most 120 columns and 100 lines; if more lines are left out, it ends with `...`.
+    The text has at most 120 columns and 100 lines. If lines are left out, it ends with `...`.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
@@ -90,13 +90,13 @@ def format_repr(sections: Iterable[Section]) -> str:
 
 
 def _bounded(sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield the sections with long texts and tables truncated, so that laying them out takes little time."""
+    """Yield the sections with long strings and tables truncated, so that laying them out takes little time."""
     for section in sections:
         yield [_bounded_block(block) for block in section]
 
 
 def _bounded_block(block: Block) -> Block:
-    """Return a block with truncated texts, and, for a table, only the first `_MOST_LINES` rows."""
+    """Return a block with truncated strings and, if it is a table, only the first `_MOST_LINES` rows."""
     if isinstance(block, Facts):
         return Facts([(name, shorten(text, _MOST_OF_A_FACT)) for name, text in block.rows], block.indent)
     if isinstance(block, Grid):
@@ -105,7 +105,7 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of names and texts. A long text is wrapped, and its lines are aligned beside the name."""
+    """Yield lines of names and their text. Long text is wrapped, with its lines aligned next to the name."""
     everything = list(rows)
     indent = max((cell_width(name) for name, _ in everything), default=0) + _GAP
     for name, text in everything:
@@ -115,10 +115,10 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table: the columns in `texts` are left-aligned, the others right-aligned.
+    """Yield the lines of a table. The columns in `texts` are left-aligned, and the others are right-aligned.
 
-    If the table is too wide, text columns are wrapped; columns with numbers are not. If it is still too wide, it is
-    split into parts, each of which repeats the text columns before the first number column, or only the first column.
+    If the table is too wide, text columns are wrapped, but number columns are not. If it is still too wide, it is split
+    into parts, each repeating the text columns before the first number column, or only the first column.
     """
     if not rows:
         return
@@ -148,7 +148,7 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of a text, one or more, each no wider than `width` terminal columns; long words are broken."""
+    """Return the lines of text, at least one, each no wider than `width` terminal columns. Long words are broken."""
     lines = [""]
     for paragraph in text.split("\n"):
         for word in paragraph.split():
@@ -163,7 +163,7 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Yield the parts of a word that fit the width; an empty word has one part."""
+    """Yield the pieces of a word that fit the width. An empty word has one piece."""
     piece = ""
     for ch in word:
         if piece and cell_width(piece + ch) > width:
@@ -174,22 +174,22 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _widest_line(text: str) -> int:
-    """Return the width of the widest line of a text, in terminal columns."""
+    """Return the width of the widest line of text, in terminal columns."""
     return max(map(cell_width, text.split("\n")))
 
 
 def _longest_word(texts: Iterable[str]) -> int:
-    """Return the width of the longest word in the texts, or 0 if there are no words."""
+    """Return the width of the longest word in the strings, or 0 if there are no words."""
     return max((cell_width(word) for text in texts for word in text.split()), default=0)
 
 
 def _total(widths: Sequence[int]) -> int:
-    """Return the width of a table whose columns have these widths, with the gaps between them."""
+    """Return the total width of a table whose columns have these widths, including the gaps between them."""
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns: narrow columns keep their size, and the others share the rest equally."""
+    """Return column widths: narrow columns keep their size, and the others share the rest equally."""
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):
         at = min((width, at) for at, width in enumerate(widths) if width < sizes[at])[1]
@@ -198,7 +198,7 @@ def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
-    """Yield the lines of a table row. Each cell is a text, its column's width, and whether it is wrapped."""
+    """Yield the lines of a table row. Each cell consists of a string, its column's width, and whether it is wrapped."""
     wrapped = [wrap_text(text, width) if is_text else [text] for text, width, is_text in cells]
     for number in range(max(map(len, wrapped))):
         parts = []
@@ -209,5 +209,5 @@ def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
 
 
 def _left(text: str, width: int) -> str:
-    """Return a text padded on the right to a width in terminal columns; a wider text is returned unchanged."""
+    """Return a string padded on the right to a width in terminal columns. A wider string is returned unchanged."""
     return text + " " * (width - cell_width(text))

@@ -1,4 +1,4 @@
-"""Fixtures for adapter tests. Import those that you use in your `conftest.py`:
+"""Fixtures for adapter tests. Import the ones you use in your `conftest.py`:
 
 `from karenina_testing.fixtures import anyio_backend as anyio_backend, open_port as open_port`
 """
@@ -15,13 +15,13 @@ from karenina_testing.server import ScriptedServer
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Run asynchronous tests with asyncio, as runs do."""
+    """Run asynchronous tests with asyncio, as in a real run."""
     return "asyncio"
 
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Return a function that registers a port to be closed after the test, and returns the port."""
+    """Return a function that registers a port to be closed after the test and returns the port."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:

@@ -1,4 +1,4 @@
-"""An adapter whose models reply with what your functions return. It works offline and records every request."""
+"""An adapter whose models reply with whatever your functions return. It works offline and records every request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call: its port, messages, schema and item, and the `options` of an agent."""
+    """One model call: port, messages, schema and item, and an agent's `options`."""
 
     port: str
     messages: tuple[Message, ...]
@@ -45,12 +45,12 @@ class Request:
 
 @dataclass(eq=False)
 class ScriptedModels:
-    """A plugin with the interface `scripted`. Register it: `plugins.register(ScriptedModels(...))`.
+    """A plugin with the interface `scripted`. Register it with `plugins.register(ScriptedModels(...))`.
 
     `say` replies for the LLM port, `fill` for the parser port, and `act` for the agent port (it returns the messages of
-    the trace). Each may raise `PortError`, or return a reply object to set the usage or finish reason; by default, a
-    call uses 10 input and 5 output tokens. With `wants_tools`, the run starts the tools of a model's MCP servers and
-    passes them to the agent port in the request's options. `requests` contains every call, in order.
+    the trace). Each function may raise `PortError` or return a reply object to set the usage or finish reason. By
+    default, a call uses 10 input and 5 output tokens. With `wants_tools`, the run starts the tools of a model's MCP
+    servers and passes them to the agent port in the request's options. `requests` contains every call, in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -79,7 +79,7 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """Return a model with this interface. `fields` are its further fields; `model_name` defaults to `id`."""
+        """Return a model with this interface. `fields` are additional fields; `model_name` defaults to `id`."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 
@@ -93,7 +93,7 @@ class _Port:
         """Do nothing; there is nothing to close."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Record the request, and return the reply of `say`."""
+        """Record the request and return the reply from `say`."""
         self._models.requests.append(Request("llm", tuple(messages), None, info))
         reply = self._models.say(messages, info)
         return reply if isinstance(reply, LLMReply) else LLMReply(reply, USAGE)
@@ -101,7 +101,7 @@ class _Port:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Record the request, and return the reply of `fill`; a mapping is returned as JSON text."""
+        """Record the request and return the reply from `fill`. A mapping is returned as a JSON string."""
         self._models.requests.append(Request("parser", tuple(messages), schema, info))
         filled = self._models.fill(messages, schema, info)
         if isinstance(filled, ParserReply):
@@ -109,7 +109,7 @@ class _Port:
         return ParserReply(filled if isinstance(filled, str) else json.dumps(filled), "json_schema", USAGE)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Record the request, and return the trace of `act`."""
+        """Record the request and return the trace from `act`."""
         self._models.requests.append(Request("agent", tuple(messages), None, info, options))
         done = self._models.act(messages, info)
         return done if isinstance(done, AgentReply) else AgentReply(tuple(done), USAGE)

@@ -1,4 +1,4 @@
-"""Run one stage alone, with artifacts from the test."""
+"""Run a single stage with artifacts from the test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagePorts:
-    """The ports of one stage. Calls are not retried, and the tools of MCP servers are not started."""
+    """The ports for one stage. Calls are not retried, and the tools of MCP servers are not started."""
 
     plugins: Plugins
     request_timeout: float
@@ -56,7 +56,7 @@ class StagePorts:
         return self._spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return what plugins add to the prompt of `task`."""
+        """Return what plugins add to the prompt for `task`."""
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
@@ -64,10 +64,10 @@ class StagePorts:
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Do nothing: no tools are started."""
+        """Do nothing, because no tools are started."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Do nothing: no tools were started."""
+        """Do nothing, because no tools were started."""
 
     async def aclose(self) -> None:
         """Close the ports."""
@@ -76,11 +76,11 @@ class StagePorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the declaration of a model's adapter. Raises `PluginError` if it is not installed."""
+        """Return the declaration of a model's adapter. Raises `PluginError` if the adapter is not installed."""
         return find_adapter(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
-        """Return the port of a model, which is made only once. Raises `LookupError` if the adapter has no such port."""
+        """Return a model's port, which is created only once. Raises `LookupError` if the adapter has no such port."""
         key = (kind, id(model))
         if key not in self._opened:
             make = getattr(self._spec(model), kind)
@@ -100,7 +100,7 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store the content of a file, given as bytes or as a path (in `below`, if it is given)."""
+        """Store the contents of a file, passed as bytes or as a path (inside `below`, if that is set)."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()
@@ -115,29 +115,29 @@ class StageRun:
     record: StageRecord
     pipeline: Pipeline
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The contents of the files that the stage stored with the item, by name."""
+    """The contents of the files that the stage stored with the item, keyed by name."""
 
     async def end(self) -> None:
-        """Run the callbacks that the stage registered for the end of the item or of the answer."""
+        """Run the callbacks that the stage registered for the end of the item or the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the artifact's value; None if it was not set."""
+        """Return the artifact's value, or None if it was not set."""
         value: T | None = self.state.read(key.name)
         return value
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes that the stage raised."""
+        """The vetoes raised by the stage."""
         return self.state.vetoes
 
     @property
     def error(self) -> ItemError | None:
-        """The error that the stage reported or raised; None if there was none."""
+        """The error that the stage reported or raised, or None if there was none."""
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """Return the value of a result field that the stage set; None if it set no field of this name."""
+        """Return the value of a result field set by the stage, or None if it did not set a field of this name."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -156,14 +156,14 @@ async def run_stage(
     slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would, with `artifacts` in place of those that earlier stages produce.
+    """Run `stage` alone, as a pipeline would, with `artifacts` in place of those produced by earlier stages.
 
-    The stage is offered for `slot`, else for its class's `for_slot`, else as an extra stage. Model calls go to
-    `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or of the core,
-    by their names in the configuration. `plugins` are additional plugins that the stage uses through the context (trait
-    evaluators, prompt instructions).
+    The stage is offered for `slot`, otherwise for its class's `for_slot`, otherwise as an extra stage. Model calls go
+    to `models`. `answering` contains fields for the answering model. `settings` are settings of the stage or the core,
+    keyed by their names in the configuration. `plugins` are additional plugins that the stage uses through the context
+    (trait evaluators, prompt instructions).
 
-    Await `end` of the returned run to run the stage's clean-up.
+    Await the returned run's `end` to run the stage's clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)
@@ -201,7 +201,7 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     slot: Slot | None = None,
 ) -> tuple[Plugins, VerificationConfig]:
-    """Return the plugins and the configuration for running `stage` alone; the arguments are those of `run_stage`."""
+    """Return the plugins and configuration for running `stage` alone. The arguments are the same as for `run_stage`."""
     room = Plugins()
     for plugin in (models, _Offer(stage, slot), *plugins):
         room.register(plugin)
@@ -219,7 +219,7 @@ class _Silent:
 
 
 class _Offer:
-    """A plugin that offers one stage through the hook of a slot."""
+    """A plugin that offers one stage through a slot's hook."""
 
     def __init__(self, stage: type[Stage], slot: Slot | None) -> None:
         from karenina_core.hooks import hookimpl

@@ -1,9 +1,9 @@
-"""Comparison of texts that look the same but differ in code points: `fold`, and `FoldedText` for searches.
+"""Compare strings that look the same but differ in code points: `fold`, and `FoldedText` for searches.
 
 Such differences are an accented letter as one character or two (annex 15 of the Unicode Standard), a non-breaking
 hyphen or space (annex 14), a mark of writing direction (annex 9), a full-width ASCII character (annex 11), and a
-typographic apostrophe. `fold` converts both texts to the same form. It keeps what distinguishes values: superscripts,
-circled numbers and fractions are left to the normalizer `compatibility`.
+typographic apostrophe. `fold` converts both strings to the same form. It keeps whatever distinguishes values:
+superscripts, circled numbers and fractions are left to the normalizer `compatibility`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _TABLE: Final[dict[int, int | None]] = {
 }
 _DOTTED_I: Final = re.compile("\u0130\u0307*|i\u0307+")
 _JOINS: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U00016d63\U00016d67]")
-"""Letters that join the character before them, as marks do: of Hangul (vowels and finals) and Kirat Rai."""
+"""Letters that join the preceding character, as marks do: those of Hangul (vowels and finals) and Kirat Rai."""
 _LONGEST_RUN: Final = 256
 _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
 """A run of combining marks that is too long to spell anything. Normalizing it as a whole takes quadratic time."""
 
 
 def fold(text: str) -> str:
-    """Return `text` in the form in which extracted values, truths and excerpts are compared.
+    """Return `text` in the form used to compare extracted values, ground truths and excerpts.
 
     The form is NFC without invisible characters, with ASCII for hyphens, dashes up to U+2013, the minus, spaces, quotes
     and full-width characters, and with i for a dotted capital I. Folding twice changes nothing more.
@@ -73,7 +73,7 @@ def _compose(text: str) -> str:
 
 
 class FoldedText:
-    """A text in its folded form (`folded`), with the position of each of its characters in the `original`."""
+    """A string in its folded form (`folded`), with the position of each of its characters in the `original`."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -103,10 +103,10 @@ class FoldedText:
 
 
 def _group_starts(text: str) -> list[int]:
-    """Return the starts of the parts of `text` that are folded independently: a character and what combines with it.
+    """Return the start of each part of `text` that is folded independently: a character and whatever combines with it.
 
-    An invisible character is a part of its own, unless a combining mark follows, which combines with the character
-    before.
+    An invisible character is a part of its own, unless it is followed by a combining mark, which combines with the
+    preceding character.
     """
     starts: list[int] = []
     base = 0

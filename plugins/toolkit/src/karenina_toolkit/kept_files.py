@@ -1,7 +1,7 @@
 """Files that belong to an item, such as pictures, logs and patches. Stages and adapters store them with `keep_file`.
 
-A run stores them beside its journal, lists them in the result's metadata, and shows them in the report. No model sees
-them.
+A run stores them alongside its journal, lists them in the result's metadata, and shows them in the report. Models never
+see them.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ _PICTURES: Final = {
 
 
 class FileKeeper(Protocol):
-    """A store for the files of an item, such as that of a run."""
+    """A store for an item's files, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry in the result. If the file was left out, the entry says so."""
+        """Store a file and return its entry in the result. If the file was left out, the entry says so."""
 
 
 _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Store a file with the item that a stage or an adapter is working on, and return its entry in the result.
+    """Store a file with the item that a stage or an adapter is working on and return its entry in the result.
 
-    `data` is the content, or the path of a file, which is copied. A link at the path is refused. For a path in a
-    workspace, pass the workspace as `below`, so that no link on the way leads out of it. By default, the media type
-    follows from the content or the name.
+    `data` is the file's contents, or the path of a file to copy. A link at the path is refused. For a path in a
+    workspace, pass the workspace as `below`, so that no link along the path can lead out of it. By default, the media
+    type is determined from the contents or the name.
 
-    When this returns, the file is on disk, so that no file listed in a result is lost. A file that is too large, or
-    that cannot be read or stored, is left out with a warning: nothing is raised, and the entry says why (`left_out`).
-    The same happens outside of a run.
+    When the function returns, the file is on disk, so no file listed in a result is lost. A file that is too large, or
+    that cannot be read or stored, is left out with a warning. Nothing is raised, and the entry says why (`left_out`).
+    The same happens outside a run.
 
-    The call blocks until the file is on disk. For files of more than a few megabytes, a stage should call it as
-    `await context.in_thread(keep_file, name, data)`.
+    The call blocks until the file is on disk. For files of more than a few megabytes, a stage should call it as `await
+    context.in_thread(keep_file, name, data)`.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
     stated = media_type.strip().lower() if media_type is not None else ""
@@ -66,7 +66,7 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
 
 
 class _Keeping(AbstractContextManager[K]):
-    """The context manager of `keeping_files`. A generator would take several times as long."""
+    """The context manager returned by `keeping_files`. A generator would take several times as long."""
 
     __slots__ = ("_keeper", "_token")
 
@@ -82,7 +82,7 @@ class _Keeping(AbstractContextManager[K]):
 
 
 def keeping_files(keeper: K) -> AbstractContextManager[K]:
-    """Let `keeper` store the files that are passed to `keep_file` in the block, and in the tasks started there.
+    """Let `keeper` store the files passed to `keep_file` in the block and in any tasks started there.
 
     The context manager returns `keeper`.
     """
@@ -90,12 +90,12 @@ def keeping_files(keeper: K) -> AbstractContextManager[K]:
 
 
 def current_keeper() -> FileKeeper | None:
-    """Return the keeper that is in effect; None outside of a run."""
+    """Return the current keeper, or None outside a run."""
     return _keeper.get()
 
 
 def file_name(name: str) -> str:
-    """Return a file name made from the last part of `name`: without folders, control characters and leading dots."""
+    """Return a file name made from the last part of `name`, without folders, control characters or leading dots."""
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
     if len(plain) <= _LONGEST_NAME:
@@ -106,7 +106,7 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers show without running code; None for any other content."""
+    """Return the media type of a picture that browsers show without running code, or None for any other content."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for begins, kind in _PICTURES.items() if content.startswith(begins)), None)

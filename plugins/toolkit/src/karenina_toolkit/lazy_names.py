@@ -1,6 +1,6 @@
-"""Public names of a package, objects that a plugin offers, and ports of an adapter, that are imported on first use.
+"""Lazy imports of a package's public names, the objects offered by a plugin, and an adapter's ports.
 
-This makes importing the package fast, and lets an adapter be listed without its SDK.
+Lazy imports make importing the package fast and allow an adapter to be listed without its SDK.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """Return a `__getattr__` for a package that imports public names on first use.
 
-    `modules` maps the public names to their modules; `.module` is relative to the package.
+    `modules` maps each public name to its module; `.module` is relative to the package.
     """
 
     def find(name: str) -> object:
-        """Import a public name, and store it in the package. Raises `AttributeError` for any other name."""
+        """Import a public name and store it in the package. Raises `AttributeError` for any other name."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(modules[name], package), name)
@@ -39,9 +39,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 
 
 def offer(*targets: str) -> staticmethod[[], list[Any]]:
-    """Return the implementation of a hook without arguments that offers objects, which are imported when it is called.
+    """Return a hook implementation, without arguments, that offers objects and imports them when it is called.
 
-    `targets` are their locations, as `module:object`. The name that the implementation is assigned to is the hook's:
+    `targets` are their locations, as `module:object`. The implementation must be assigned to the hook's name:
 
         class plugin:
             karenina_parse_template = offer("my_stage.parse_template:MyParseTemplate")
@@ -53,7 +53,7 @@ def offer(*targets: str) -> staticmethod[[], list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class LazyPorts:
-    """The factories of an adapter that has all three ports.
+    """The port factories of an adapter that has all three ports.
 
     `classes` imports and returns the port classes, so that an adapter can be listed without its SDK:
 

@@ -1,6 +1,6 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-Compiling one takes up to five milliseconds. Most commands import far more patterns than they use.
+Compiling a pattern takes up to five milliseconds, and most commands import far more patterns than they use.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ class _LazyPattern:
 
 
 def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern with the methods of `re.compile(pattern, flags)`. Functions of `re` do not take it."""
+    """Return a pattern with the methods of `re.compile(pattern, flags)`. The functions in `re` do not accept it."""
     return cast("re.Pattern[str]", _LazyPattern(pattern, flags))

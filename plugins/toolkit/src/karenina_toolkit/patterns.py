@@ -1,7 +1,7 @@
-"""Search with a user's pattern under a time limit.
+"""Searches with user-defined patterns, under a time limit.
 
-Patterns come from templates and rubrics, and the text from a model: a pattern with catastrophic backtracking must not
-stop a run. The `regex` library supports the syntax of `re` and a time limit; it is imported on first use.
+Patterns come from templates and rubrics, and the text comes from a model. A pattern with catastrophic backtracking must
+not stop a run. The `regex` library supports the syntax of `re` as well as a time limit; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Flags = Sequence[str] | int
 
 TIME_LIMIT: Final = 1.0
-"""Seconds that one search may take."""
+"""The time limit for one search, in seconds."""
 
 _FLAGS: Final[dict[str, re.RegexFlag]] = {
     "ASCII": re.ASCII,
@@ -31,7 +31,7 @@ _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE
 
 
 class BadPattern(ValueError):
-    """Raised when a pattern or its flags cannot be used, with the `pattern` and the `reason`."""
+    """Raised when a pattern or its flags cannot be used. `reason` says why."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
@@ -40,7 +40,7 @@ class BadPattern(ValueError):
 
 
 class PatternTimeout(ValueError):
-    """Raised when a search takes too long, with the `pattern` and the time limit in `seconds`."""
+    """Raised when a search takes too long. `seconds` is the time limit."""
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
@@ -52,9 +52,9 @@ class PatternTimeout(ValueError):
 
 
 def flag_names(flags: Flags) -> tuple[str, ...]:
-    """Return the full names of `flags`, sorted, each once.
+    """Return the full names of `flags`, sorted and without duplicates.
 
-    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number made of the constants of `re`
+    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number combining constants from `re`
     (`re.IGNORECASE | re.DOTALL`). Raises `ValueError` for any other flag.
     """
     value: object = flags  # parameters may be of any type
@@ -76,7 +76,7 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Return the compiled `pattern`. Raises `BadPattern` if it is malformed, or empty (it would match every text)."""
+    """Return the compiled `pattern`. Raises `BadPattern` if it is malformed or empty (it would match any string)."""
     import regex
 
     try:
@@ -94,7 +94,7 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `ValueError` if `pattern` does not compile."""
+    """Raise `ValueError` if `pattern` cannot be compiled."""
     try:
         compile_pattern(pattern)
     except BadPattern as error:
@@ -102,7 +102,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Return the first match of `pattern` in `text`, or None.
+    """Return the first match of `pattern` in `text`, or None if there is no match.
 
     Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is invalid.
     """
@@ -116,10 +116,10 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """Return the non-overlapping matches of `pattern` in `text` in their order, up to `limit` of them (None: all).
+    """Return the non-overlapping matches of `pattern` in `text`, in order, up to `limit` of them (None for all).
 
-    The search for all of them together may take `seconds`. Raises `PatternTimeout` after that, and `BadPattern` if the
-    pattern or a flag is invalid.
+    The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and `BadPattern` if the pattern or a
+    flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:

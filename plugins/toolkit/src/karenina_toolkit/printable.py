@@ -1,4 +1,4 @@
-"""Text from models and files, made printable: without control characters, on one line, shortened."""
+"""Make text from models and files printable: without control characters, on one line, shortened."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from unicodedata import category, combining, east_asian_width
 
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
-"""The Unicode categories of characters that have no width of their own: marks and formats."""
+"""The Unicode categories of characters that have no width: marks and format characters."""
 _SPACES: Final = 8
-"""The multiple of the shown length that is read from a text, because white space is collapsed afterwards."""
+"""How many times the shown length is read from a string, because white space is then collapsed."""
 
 
 def clean(text: str) -> str:
@@ -19,19 +19,19 @@ def clean(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Return `text` on one line: without control characters, and with each run of white space as one space."""
+    """Return `text` on one line, without control characters and with each run of white space reduced to one space."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` on one line of at most `most` characters, which ends with an ellipsis if it was cut off."""
+    """Return `text` on one line of at most `most` characters, ending with an ellipsis if it was cut off."""
     beginning = text[: most * _SPACES]
     line = in_one_line(beginning)
     return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
 
 
 def cell_width(text: str) -> int:
-    """Return the number of columns that a terminal needs for `text`: two for a wide character, such as an ideograph."""
+    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph."""
     if text.isascii():
         return len(text)
     return sum(
@@ -41,7 +41,7 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the first `most` characters of `text`, and a note with the number of omitted ones ("" if there are none).
+    """Return the first `most` characters of `text`, and a note with the number of characters omitted (empty if none).
 
     `way_on`, which says how to see the rest, is appended to the note.
     """
@@ -56,5 +56,5 @@ def quantity(count: int, noun: str) -> str:
 
 
 def _visible(ch: str) -> str:
-    """Return what replaces a character that is not printable: a space for white space, else its code."""
+    """Return the replacement for a character that is not printable: a space for white space, otherwise its code."""
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"

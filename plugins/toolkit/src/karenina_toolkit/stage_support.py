@@ -1,4 +1,4 @@
-"""Helpers for stages: a judge's input, skipping after a failed finding, concurrent calls, and calls to services."""
+"""Helpers for stages: a judge's input, skipping after a failed finding, concurrent calls, and service calls."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     """Run awaitables concurrently and return their results in order. For stages that make several calls.
 
-    If one raises, the others still run to their end before the error is raised: a call in flight is paid for, and its
-    reply is stored. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError`
-    or `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is cancelled, all awaitables
-    are cancelled.
+    If one raises, the others still run to completion before the error is raised, because a call in flight must be paid
+    for and its reply is stored. (A task group would cancel them.) If there are several errors, the first is raised,
+    except that a `RunError` or `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is
+    cancelled, all awaitables are cancelled.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
@@ -42,7 +42,7 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
 
 @dataclass(slots=True)
 class JudgeInput:
-    """The text for a judge; or `error`, the reason why there is no final message."""
+    """The text for a judge, or in `error`, the reason why there is no final message."""
 
     text: str
     used_full_trace: bool
@@ -50,10 +50,10 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return a judge's input, and record it in the result's root fields unless an earlier stage has done so.
+    """Return a judge's input and record it in the result's root fields unless an earlier stage has done so.
 
     The input is the final message or, with `full_trace`, the whole conversation. Without a trace, the raw answer is
-    both. The calling stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    used for both. The calling stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -74,10 +74,10 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Return the result of `ask` as text.
+    """Return the result of `ask` as a string.
 
-    Raises `PortError` after `limit` seconds, and if `ask` raises an error. A plain function runs in a thread, which is
-    abandoned if it hangs, so that the time limit holds.
+    Raises `PortError` after `limit` seconds, or if `ask` raises an error. A plain function runs in a thread, which is
+    abandoned if it hangs, so that the time limit is always kept.
     """
     time_out = asyncio.timeout(limit)
     try:
@@ -103,7 +103,8 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` that names the first of `findings` that failed the answer. For `Stage.should_run`.
+    """Return True, or a `Skip` naming the first of the `findings` that failed the answer. For use in
+    `Stage.should_run`.
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
     SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare each finding as optional. A

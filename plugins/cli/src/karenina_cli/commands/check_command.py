@@ -1,4 +1,4 @@
-"""`karenina check`: print all problems of a benchmark before the first call."""
+"""`karenina check`: print all problems in a benchmark before the first call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 5.0
 """The number of seconds between two lines of progress."""
 _MANY: Final = 4
-"""Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
+"""Equal findings that occur at least this often, such as in the rows of a table, are printed only once."""
 
 
 @with_option_groups
@@ -46,8 +46,8 @@ def check(
 ) -> None:
     """Check a benchmark before the first call: print all problems of the file, each with its line.
 
-    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error; warnings
-    point to probable mistakes, and do not prevent a run.
+    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error. Warnings
+    point to probable mistakes and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -82,7 +82,7 @@ def check(
 
 
 class _Progress:
-    """Progress on standard error, in a terminal or not: a line every few seconds of a check that takes longer."""
+    """Progress on standard error, even outside a terminal: a line every few seconds if a check takes longer."""
 
     def __init__(self, screen: Screen, file: Path) -> None:
         self._screen = screen
@@ -101,11 +101,11 @@ class _Progress:
         self._thread.join()
 
     def update(self, step: str, done: int, total: int) -> None:
-        """Record how many of all questions are done in a step."""
+        """Record how many of all questions are finished in a step."""
         self._step, self._done, self._total = step, done, total
 
     def _print(self) -> None:
-        """Print a line at intervals, until the check ends."""
+        """Print a line at intervals until the check ends."""
         while not self._ended.wait(_EVERY):
             counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
             self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
@@ -116,9 +116,9 @@ def _try_plans(
     configure: Callable[[BenchmarkContent], VerificationConfig],
     planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each distinct reason why no plan can be made; nothing if no stage is installed.
+    """Yield an error for each distinct reason why no plan can be made. Yield nothing if no stage is installed.
 
-    `planned` is called after each question, with the number of planned questions and of all.
+    `planned` is called after each question, with the number of planned questions and the total number.
     """
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
@@ -146,7 +146,7 @@ def _try_plans(
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts. If a finding occurs `_MANY` times or more, print only the first."""
+    """Print the findings and their counts. If a finding occurs at least `_MANY` times, print only the first."""
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
         same.setdefault((finding.level, finding.file, finding.what), []).append(finding)

@@ -1,4 +1,4 @@
-"""`karenina config`: print configuration names with their types, defaults and meanings; manage presets."""
+"""`karenina config`: print configuration names with their types, defaults and meanings, and manage presets."""
 
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ def config(
 ) -> None:
     """Print the configuration names of the core and the installed plugins, or save a configuration under a name.
 
-    `karenina config answering_models` prints every field of a model, and the settings of each adapter.
+    `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
-    `karenina config save NAME` saves what --config, --set, --answering and --judge give, without keys, as a preset for
-    `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes one.
+    `karenina config save NAME` saves the configuration from --config, --set, --answering and --judge, without keys, as
+    a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes
+    one.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -100,7 +101,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) for a configuration file with the settings `owned`."""
+    """Return a JSON Schema (draft 2020-12) for a configuration file containing the settings `owned`."""
     from pydantic import ConfigDict, create_model
 
     from karenina_benchmark.formats.file_schema import with_tables
@@ -113,7 +114,7 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
 
 
 def _json(setting: Setting) -> dict[str, Any]:
-    """Return a setting, and the fields of its values, as a JSON-compatible dict."""
+    """Return a setting and the fields of its values as a JSON-compatible dict."""
     return {
         "name": setting.name,
         "owner": setting.owner,
@@ -127,9 +128,9 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, keyed by their place in the file; empty if the values have no fields.
+    """Return the fields of a setting's values, keyed by their place in the file. Empty if the values have no fields.
 
-    For models, the `extra` fields of each adapter are included.
+    For models, each adapter's `extra` fields are included.
     """
     model = nested_model(setting.info.annotation)
     if model is None:
@@ -151,7 +152,7 @@ def _print_nested(console: Console, setting: Setting) -> None:
 
 
 def _default(setting: Setting) -> Any:
-    """Return the default of a setting as a JSON-compatible value; values that JSON cannot represent become strings."""
+    """Return a setting's default as a JSON-compatible value. Values that JSON cannot represent become strings."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(setting.default, fallback=str)
@@ -180,7 +181,7 @@ class Given:
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
-        """Return the configuration names that the options set. Raises `ConfigError` if the file cannot be read."""
+        """Return the configuration names set by the options. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
 
         option_names = set(read_config_values(self.file)) if self.file is not None else set()
@@ -198,7 +199,7 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets, and print the result.
+    """Save, list or delete presets and print the result.
 
     Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
     """
@@ -221,7 +222,7 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset and return its file. Raises `typer.BadParameter` if no option is given."""
+    """Save the options as a preset and return its file. Raises `typer.BadParameter` if no options are set."""
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration
 
@@ -232,14 +233,14 @@ def _save(name: str, given: Given) -> Path:
 
 
 def _delete(name: str) -> Path:
-    """Delete a preset and return the path of its file. Raises `ConfigError` if there is no such preset."""
+    """Delete a preset and return its file's path. Raises `ConfigError` if there is no such preset."""
     from karenina_benchmark.config.presets import delete_preset
 
     return delete_preset(name)
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    """Print the presets and the settings in each or, for a preset that cannot be read, the reason."""
+    """Print the presets with their settings or, for a preset that cannot be read, the reason."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

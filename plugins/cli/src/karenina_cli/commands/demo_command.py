@@ -39,7 +39,7 @@ def demo(
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.
 
-    The first run downloads the model and a small judge, and prints their sizes and licenses.
+    The first run downloads the model and a small judge and prints their sizes and licenses.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -64,7 +64,7 @@ def demo(
 
 
 def _offered(screen: Screen) -> Demo:
-    """Return the first demo that a plugin offers. Exits with an error if there is none."""
+    """Return the first demo offered by a plugin. Exits with an error if there is none."""
     from karenina_core import plugins
     from karenina_core.catalog import install_command
 
@@ -105,7 +105,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
 
 def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, the judge's agreement with people, and suggestions for what to do next."""
+    """Print the summary, the judge's agreement with people, and suggestions about what to do next."""
     from karenina_cli.output.summary_output import print_summary
 
     print_summary(screen.out, results)

@@ -1,6 +1,6 @@
 """`karenina doctor`: check the installation, the configuration, servers and journals.
 
-The checks call no model.
+The checks do not call a model.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def doctor(
 ) -> None:
     """Check the installation, configuration, models, servers and journals, and print how to fix problems.
 
-    No model is called and no key is sent: for each configured server, only a connection is opened. Exits with 2 if
-    there is a problem.
+    No model is called and no key is sent; only a connection to each configured server is opened. Exits with 2 if there
+    is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -78,7 +78,7 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks, in order. `read` returns the configuration or raises `KareninaError`."""
+    """Yield the findings of all checks, in order. `read` returns the configuration or raises a `KareninaError`."""
     from karenina_core import plugins as plugin_room
     from karenina_core.config import plugins_of
 
@@ -102,7 +102,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings on plugins that are broken or blocked, hooks without effect, and the number of loaded plugins."""
+    """Yield findings on broken or blocked plugins, hooks without effect, and the number of loaded plugins."""
     from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
@@ -126,9 +126,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings on unmet requirements for Karenina distributions, and on distributions that are installed twice.
+    """Yield findings on unmet requirements of Karenina distributions and on distributions that are installed twice.
 
-    `found` replaces the installed distributions, in the order of `sys.path`.
+    `found` replaces the installed distributions and must be in the order of `sys.path`.
     """
     from karenina_core.plugins.discovery import canonical
     from karenina_toolkit.package_check.metadata import unmet_requirements
@@ -188,7 +188,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Open a connection to each configured server, without sending a request, and yield whether it succeeded.
+    """Open a connection to each configured server, without sending a request, and yield whether this succeeded.
 
     Servers behind a proxy are not tried.
     """
@@ -223,9 +223,9 @@ def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
-    """Run a check and yield the problems of the `KareninaError` that it raises.
+    """Run a check and yield the problems of any `KareninaError` that it raises.
 
-    If it raises none, yield `passed` as a finding, or nothing if `passed` is None.
+    If it raises no error, yield `passed` as a finding, or nothing if `passed` is None.
     """
     try:
         check()
@@ -237,13 +237,13 @@ def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iter
 
 
 def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
-    """Yield a finding for each problem that an error lists."""
+    """Yield a finding for each problem listed by an error."""
     lines = error.problems if isinstance(error, ConfigError) else [str(error)]
     yield from (Finding(area, "problem", line) for line in lines)
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. A server behind a proxy is not tried, and has no problem."""
+    """Connect to a server and return the finding. A server behind a proxy is not tried and counts as passed."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -261,7 +261,7 @@ def _check_server(address: str) -> Finding:
 
 
 def _concerns_karenina(name: str, distribution: Distribution) -> bool:
-    """Return whether a distribution is one of Karenina's or a plugin for it."""
+    """Return whether a distribution is Karenina's own or a plugin for Karenina."""
     if name == "karenina" or name.startswith("karenina-"):
         return True
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)

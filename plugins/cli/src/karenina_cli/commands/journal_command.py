@@ -1,4 +1,4 @@
-"""`karenina status` and `karenina journal`: print the progress of a run from its journal, and repair journals."""
+"""`karenina status` and `karenina journal`: print a run's progress from its journal, and repair journals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def status(ctx: typer.Context, journal: JournalFile, as_json: JSONObject = False
 
 
 def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
-    """Yield the lines that `status` prints."""
+    """Yield the lines printed by `status`."""
     if progress.pid is not None:
         state = f"running in process {progress.pid}" if progress.pid else "running"
     elif progress.began is None:
@@ -80,7 +80,7 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
+    """Return counts in the form of a line ending, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
     return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
 
 
@@ -108,8 +108,8 @@ def repair(
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 
-    Rows that are intact are kept; calls whose replies are lost are repeated when the run continues. The damaged file is
-    kept under another name. A journal of an earlier version is converted to the current format.
+    Intact rows are kept, and calls whose replies are lost are repeated when the run continues. The damaged file is kept
+    under another name. A journal from an earlier version is converted to the current format.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -124,7 +124,7 @@ def repair(
 
 
 def _repair_json(report: RepairReport) -> dict[str, object]:
-    """Return the JSON-compatible dict that `repair` prints with `--json`."""
+    """Return the JSON-compatible dict that `repair` prints if `--json` is set."""
     return {
         "journal": str(report.journal),
         "repaired": str(report.repaired) if report.repaired is not None else None,
@@ -135,7 +135,7 @@ def _repair_json(report: RepairReport) -> dict[str, object]:
 
 
 def _repair_lines(report: RepairReport) -> Iterator[str]:
-    """Yield the lines that `repair` prints."""
+    """Yield the lines printed by `repair`."""
     if report.repaired is None:
         yield f"{report.journal} is not damaged; nothing was changed."
         return

@@ -71,8 +71,8 @@ def judge(
 ) -> None:
     """Judge outputs of a product, a log or another program, with one template or rubric for all of them.
 
-    No model answers: the judge fills the template from each output, and a program compares the fields. To judge answers
-    to the questions of a benchmark, use `karenina run --recordings`.
+    No answering model is called: the judge fills in the template from each output, and a program compares the fields.
+    To judge answers to a benchmark's questions, use `karenina run --recordings`.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -116,7 +116,7 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
-    """Return the source of a template, or None without a path. Raises `ConfigError` if the file cannot be read."""
+    """Return the source of a template, or None if there is no path. Raises `ConfigError` if the file cannot be read."""
     if path is None:
         return None
     from karenina_core.errors import ConfigError
@@ -129,7 +129,7 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Return the global rubric of a benchmark file, or None without a path. Raises `ConfigError` if it has none."""
+    """Return a benchmark file's global rubric, or None without a path. Raises `ConfigError` if there is no rubric."""
     if path is None:
         return None
     from karenina_benchmark import Benchmark
@@ -144,7 +144,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
-    """Return the given settings without `answering_models`; if it was set, print a note that it has no effect."""
+    """Return the settings without `answering_models`. If it was set, print a note that it has no effect."""
     values = read_configuration(None, setup.config, setup.settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect: the outputs take the place of a model's answers.")

@@ -1,4 +1,4 @@
-"""`karenina primitives` and `karenina traits`: the building blocks of templates and rubrics, with their fields."""
+"""`karenina primitives` and `karenina traits`: the building blocks of templates and rubrics and their fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_WRITTEN: Final = ("type", "unread")
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """A primitive or trait kind: its name in files, distribution, meaning, fields, and usage in a YAML file."""
+    """A primitive or trait kind: its name in files, distribution, meaning and fields, and its usage in YAML files."""
 
     name: str
     owner: str
@@ -56,7 +56,7 @@ class ListedKind:
 
 
 def meaning_of(kind: type) -> str:
-    """Return the docstring of a class without its indentation, or an empty string if it has none."""
+    """Return a class's docstring without its indentation, or an empty string if it has none."""
     return inspect.getdoc(kind) or ""
 
 
@@ -68,8 +68,8 @@ def _list_kinds(
 ) -> list[ListedKind]:
     """Return the kinds for printing. Plugins offer additional kinds through `hook`.
 
-    `registered_kinds` returns the kinds, keyed by name. It is called after plugins have been loaded, which registers
-    their kinds.
+    `registered_kinds` returns the kinds, keyed by name. It is called after the plugins have been loaded, because
+    loading them registers their kinds.
     """
     from karenina_core import plugins
 
@@ -83,12 +83,12 @@ def _list_kinds(
 
 
 def distribution_of(kind: type) -> str:
-    """Return the distribution of a class in this project, derived from its package name."""
+    """Return the distribution of one of this project's classes, derived from its package name."""
     return kind.__module__.partition(".")[0].replace("_", "-")
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in short, or only the one called `name` in full. Raises `ConfigError` if it does not exist."""
+    """Print all kinds in brief, or only the one called `name` in full. Raises `ConfigError` if it does not exist."""
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:
@@ -105,7 +105,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
 
 
 def _print_short(screen: Screen, kind: ListedKind) -> None:
-    """Print the first paragraph of a kind's meaning, and its fields with their defaults unless these are empty."""
+    """Print the first paragraph of a kind's meaning and its fields, with their defaults unless these are empty."""
     summary = " ".join(kind.meaning.partition("\n\n")[0].split())
     if summary:
         print_wrapped(screen.out, Text(clean(f"    {summary}")))
@@ -117,7 +117,7 @@ def _print_short(screen: Screen, kind: ListedKind) -> None:
 
 
 def _print_whole(screen: Screen, kind: ListedKind) -> None:
-    """Print the whole meaning of a kind, its fields, and its usage in a file."""
+    """Print a kind's complete meaning, its fields, and its usage in a file."""
     print_wrapped(screen.out, Text(clean(indent(_LINE_END.sub(" ", kind.meaning), "    "))))
     if kind.fields:
         screen.out.print()
@@ -133,7 +133,7 @@ def traits(
 ) -> None:
     """Print the kinds of rubric traits, which score qualities without a right answer, and their fields.
 
-    A benchmark file names the kind of a trait under `type`. Plugins add more.
+    In a benchmark file, `type` names the kind of a trait. Plugins can add more kinds.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -141,7 +141,7 @@ def traits(
 
 
 def list_trait_kinds() -> Sequence[ListedKind]:
-    """Return the trait kinds of the core and the active plugins."""
+    """Return the trait kinds from the core and the active plugins."""
     from karenina_core.data.rubrics import trait_kinds
     from karenina_rubric.hookspecs import karenina_trait_kinds
 
@@ -149,7 +149,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as written in files: `extra` is replaced with the fields that plugins add."""
+    """Return the fields as written in files, with `extra` replaced by the fields that plugins add."""
     from karenina_core import plugins
     from karenina_core.namespaces import namespace_of
     from karenina_core.stages.stage import registered_stages
@@ -178,7 +178,7 @@ def primitives(
 ) -> None:
     """Print the primitives, which compare a field of a template with its truth, and their parameters.
 
-    A benchmark file names them under `verify_with`. Plugins add more.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -186,7 +186,7 @@ def primitives(
 
 
 def list_primitives() -> Sequence[ListedKind]:
-    """Return the primitives of the template package and the active plugins."""
+    """Return the primitives from the template package and the active plugins."""
     from karenina_template.hookspecs import karenina_primitives
     from karenina_template.templates import known_primitives
 

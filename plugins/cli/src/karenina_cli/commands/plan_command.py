@@ -1,4 +1,4 @@
-"""`karenina plan`: print which stages run, in which order, and why."""
+"""`karenina plan`: print which stages run, in what order, and why."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _plans(
 ) -> list[tuple[Plan, list[str]]]:
     """Return the distinct plans, each with the ids of its questions.
 
-    Without `file`, the plan is for a plain question. Raises `ConfigError` if there is no question to plan for.
+    Without `file`, the plan is for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
@@ -86,7 +86,7 @@ def _plans(
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
     """Return the first plan as a JSON-compatible dict, with any other plans under `other_plans`.
 
-    `of_file` adds the ids of the questions to the first plan; other plans always contain them.
+    `of_file` adds the question ids to the first plan; other plans always contain them.
     """
     (first, ids), *others = plans
     data = first.to_json()
@@ -98,7 +98,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, stage_plan: Plan) -> None:
-    """Print the stages of a plan and what each of them waits for, and the stages that are left out."""
+    """Print the stages in a plan, what each stage waits for, and which stages are left out."""
     from karenina_engine.check.planner import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(stage_plan):

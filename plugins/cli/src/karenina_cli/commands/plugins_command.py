@@ -1,4 +1,4 @@
-"""`karenina plugins`: list the installed plugins, and whether they can be used."""
+"""`karenina plugins`: list the installed plugins and whether they can be used."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def list_plugins(
 ) -> None:
     """List the installed plugins, and what is wrong with those that cannot be used.
 
-    Also lists adapters of this project that are not installed, and hook specifications that cannot be used. `--hooks`
-    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
-    implementation to start from, which shows its arguments and imports its types. `--check` tests one package as it is
-    installed, prints a line for each check, and exits with 2 if one failed.
+    Also lists this project's adapters that are not installed and hook specifications that cannot be used. `--hooks`
+    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and a sample
+    implementation that shows its arguments and imports its types. `--check` tests a single installed package, prints a
+    line for each check, and exits with 2 if a check failed.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -94,7 +94,7 @@ def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
 
 
 def _check_package(screen: Screen, name: str, as_json: bool) -> None:
-    """Check the package called `name` and print the findings. Exits with 2 if a check failed."""
+    """Check the package named `name` and print the findings. Exits with 2 if a check failed."""
     from karenina_toolkit.package_check.check import check_package
 
     package, findings = check_package(name)
@@ -178,10 +178,10 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 def describe_plugins() -> list[dict[str, Any]]:
     """Return all plugins as JSON-compatible dicts: name, kind, distribution, version, state and failure.
 
-    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why an adapter is not
+    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why the adapter is not
     available. `ignored` lists hook implementations that have no effect, each with the reason.
 
-    Adapters of this project that are not installed have the state `not installed`, and no version.
+    Adapters of this project that are not installed have the state `not installed` and no version.
     """
     from karenina_core import plugins
     from karenina_core.config import registered_adapters
@@ -215,7 +215,7 @@ def describe_plugins() -> list[dict[str, Any]]:
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
     """Return why the adapter cannot be used, or None if it can.
 
-    If the adapter's own check raises an exception, that is the reason.
+    If the adapter's own check raises an exception, the exception is the reason.
     """
     try:
         return spec.unavailable() if spec.unavailable is not None else None
@@ -224,7 +224,7 @@ def _unavailable_reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
-    """Return this project's adapters whose names are not in `there`, in the form of `describe_plugins`."""
+    """Return those of this project's adapters whose names are not in `there`, in the form of `describe_plugins`."""
     from karenina_core.catalog import install_command, read_catalog
 
     return [
@@ -245,9 +245,9 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield the requirements of a distribution that are not installed, as pip arguments.
+    """Yield a distribution's requirements that are not installed, as pip arguments.
 
-    Stops silently if the distribution is not installed, or if a requirement is invalid.
+    Stops silently if the distribution is not installed or a requirement is invalid.
     """
     from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -263,7 +263,7 @@ def _missing_requirements(distribution: str) -> Iterator[str]:
 
 
 def _plugin_json(info: PluginInfo) -> dict[str, Any]:
-    """Return a plugin as a JSON-compatible dict; `ignored` is present only if hook implementations have no effect."""
+    """Return a plugin as a JSON-compatible dict. `ignored` is present only if hook implementations have no effect."""
     return {
         "name": info.name,
         "kind": info.kind,
@@ -276,7 +276,7 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
-    """Return the failure of a plugin with its cure, the description of an adapter, or "" for any other plugin."""
+    """Return a plugin's failure with its cure, an adapter's description, or "" for any other plugin."""
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

@@ -1,4 +1,4 @@
-"""`karenina prompts`: print the prompts of a question, without calling a model."""
+"""`karenina prompts`: print a question's prompts without calling a model."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TRUTH = "contains the ground truth, by design"
 
 
 class PromptsCommand(StrictCommand):
-    """A command whose option `--task` may be given without a name, which makes the command list the tasks."""
+    """A command whose `--task` option may be used without a name, in which case the command lists the tasks."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; `--task` without a name gets an empty value."""
+        """Parse the arguments. `--task` without a name gets an empty value."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
@@ -78,7 +78,7 @@ def prompts(
     """Print every prompt of a question exactly as sent, without calling a model.
 
     Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name models; if it names several for a role, the first one is used.
+    need not name any models; if it names several for the same role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -113,7 +113,7 @@ def prompts(
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
-    """Return the names of the tasks to print, or None for all tasks. Raises `ConfigError` for an unknown name."""
+    """Return the names of the tasks to print, or None for all tasks. Raises `ConfigError` if a name is unknown."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
@@ -136,7 +136,7 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Return the preview of a question, by default the first. Raises `ConfigError` if there is no question."""
+    """Return the preview of a question, which is the first by default. Raises `ConfigError` if there is no question."""
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
@@ -149,15 +149,15 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains the name or the family of a task.
+    """Return whether `names` contains a task's name or family.
 
-    None contains every task, and also prompts without a task.
+    None stands for every task and also for prompts without a task.
     """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
-    """Return the selected part of a preview as a JSON-compatible dict; None for `names` selects everything."""
+    """Return the selected part of a preview as a JSON-compatible dict. If `names` is None, everything is selected."""
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
@@ -254,7 +254,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
-    """Return one line about a task: its name, family, distribution and stages, and whether it contains the truth."""
+    """Return one line about a task: name, family, distribution, stages, and whether it contains the ground truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"

@@ -1,4 +1,4 @@
-"""`karenina rescore`: score a run again from its journal, without model calls."""
+"""`karenina rescore`: score a run again from its journal, without calling a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The maximum number of changes that are printed; `--json` prints all of them."""
+"""The maximum number of changes to print; `--json` prints all of them."""
 
 
 @with_option_groups
@@ -59,10 +59,10 @@ def rescore(
 ) -> None:
     """Score a run again from its journal, without a call, after truths or tolerances changed.
 
-    Weights, patterns and verify() may have changed too. Items are paired with those of the run by question, models and
-    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. For somebody
-    else's journal, name the benchmark. A result file of the reference implementation, in place of a journal, is scored
-    again from the values that its judge extracted.
+    Weights, patterns and verify() may have changed too. Items are matched with the run's items by question, models and
+    replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. For
+    somebody else's journal, name the benchmark. If a result file of the reference implementation is named instead of a
+    journal, it is scored again from the values that its judge extracted.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -109,7 +109,7 @@ def _rescore_reference(
 ) -> RescoreReport:
     """Rescore a result file of the reference implementation, which has no journal.
 
-    Raises `ConfigError` if no benchmark is given.
+    Raises `ConfigError` if no benchmark is named.
     """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
@@ -125,7 +125,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals of a rescoring and, with `diff`, the changes; with `as_json`, print everything as JSON."""
+    """Print the totals of a rescoring and, with `diff`, the changes. With `as_json`, print everything as JSON."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -135,7 +135,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return the JSON-compatible dict that `--json` prints, except the output file."""
+    """Return the JSON-compatible dict printed by `--json`, except for the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -167,7 +167,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, report: RescoreReport) -> None:
-    """Print the first `MAX_ROWS` changes, changed verdicts first."""
+    """Print the first `MAX_ROWS` changes, starting with changed verdicts."""
     from karenina_engine.offline.rescoring import change_cells
 
     changes = report.ordered_changes()

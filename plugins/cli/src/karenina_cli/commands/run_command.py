@@ -1,4 +1,4 @@
-"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a run that was stopped."""
+"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a stopped run."""
 
 from __future__ import annotations
 
@@ -206,8 +206,8 @@ def resume(
     """Continue one of your runs that was stopped, with the options of its command.
 
     Keys are read from the environment again. The command is read from your own state folder and never from the journal,
-    which may be somebody else's. For a journal of a run that you did not start here, nothing is run; the `karenina run`
-    command that the journal describes is printed instead.
+    which may be somebody else's. If you did not start the journal's run here, nothing is run, and the command described
+    in the journal is printed instead.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

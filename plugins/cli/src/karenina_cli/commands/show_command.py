@@ -138,7 +138,7 @@ def show(
 
 
 class _Printer:
-    """A printer of items, each as soon as it is read."""
+    """Prints each item as soon as it is read."""
 
     def __init__(
         self,
@@ -166,7 +166,10 @@ class _Printer:
         self._noted = False
 
     def print(self, number: int, file: Path, result: VerificationResult) -> None:
-        """Print an item, unless it failed as an earlier one did. The rules are read for the first item with fields."""
+        """Print an item, unless it failed for the same reason as an earlier one.
+
+        The rules are read for the first item that has fields.
+        """
         from karenina_cli.output.result_output import print_result
         from karenina_report.rules import find_rules
 
@@ -190,16 +193,16 @@ class _Printer:
         )
 
     def print_failures(self) -> None:
-        """Print which items failed as an earlier one did."""
+        """Print which items failed for the same reason as an earlier one."""
         self._failures.print(self._files[0] if len(self._files) == 1 else None)
 
 
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
-    """Return the positions (from 0) of the items that match any of `wanted`.
+    """Return the positions (counting from 0) of the items that match any word in `wanted`.
 
-    A word is tried as the id of a question or a result, as the number of an item (from 1, also as `#3`), as the start
-    of a question id, and as a part of a question's text, in this order. Raises `ConfigError`, with all problems, if a
-    word matches nothing or several questions.
+    A word is tried as the id of a question or result, as the number of an item (counting from 1, optionally written as
+    `#3`), as the start of a question id, and as part of a question's text, in this order. Raises `ConfigError`, listing
+    all problems, if a word matches no question or more than one.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()
@@ -216,7 +219,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that `word` matches, or the reason why it matches none or is ambiguous."""
+    """Return the positions of the items matched by `word`, or the reason why it matches none or is ambiguous."""
     word = compose(word)
     exact = {
         at for at, result in enumerate(results) if word in (compose(result.question_id), result.metadata.result_id)

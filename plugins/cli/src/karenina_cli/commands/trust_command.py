@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class CodeSource:
     """Source code that runs only if it is trusted.
 
-    `reason` says what makes it code, and `line` is the line of the source where that is; `places` lists the parts of
-    the file that contain it.
+    `reason` says why the source counts as code, and `line` is the line where that is the case; `places` lists the parts
+    of the file that contain the source.
     """
 
     digest: str
@@ -40,7 +40,7 @@ class CodeSource:
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
         """Return the source as a JSON-compatible dict.
 
-        `trusted` replaces the attribute, which is False even if trust has just been stored.
+        `trusted` is used instead of the attribute, which is False even if trust has just been stored.
         """
         return {
             "digest": self.digest,
@@ -56,9 +56,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` contains those
-    that are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken`
-    contains messages about templates that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` contains the
+    digests that are not yet trusted. `unopened` is True if files were not read because their paths are not trusted.
+    `broken` contains messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -71,12 +71,12 @@ class TrustFindings:
 
     @property
     def new_code(self) -> list[CodeSource]:
-        """The sources that are not trusted yet."""
+        """The sources that are not yet trusted."""
         return [code for code in self.code if not code.trusted]
 
     @property
     def untrusted(self) -> bool:
-        """Whether any content is not trusted yet."""
+        """Whether any of the contents are not yet trusted."""
         return bool(self.new or self.new_code)
 
 
@@ -93,9 +93,9 @@ def trust(
 ) -> None:
     """List the code and the restricted values in a file, and trust exactly these.
 
-    Trust does not extend to later changes of the file. Restricted values can start programs, choose where requests and
-    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by them that
-    are opened are possible programs inside the folder: their digests are trusted too.
+    Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
+    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by restricted
+    values that are opened are possible programs inside the folder, because their digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -127,7 +127,7 @@ def trust(
 
 
 def find_untrusted_content(file: Path) -> TrustFindings:
-    """Return the contents of `file` that need trust. Executes nothing, and opens no file named by an untrusted path.
+    """Return the contents of `file` that need trust. Executes nothing and opens no files named by untrusted paths.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -143,7 +143,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
-        """Record the paths outside the folder, and return whether they are trusted, or None if there are none."""
+        """Record the paths outside the folder and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not stored.covers_values(
             path, restricted_values.names_and_values(findings.paths)
@@ -163,7 +163,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct code snippets, and messages about templates that cannot be used. Nothing is executed.
+    """Return the distinct code snippets, and messages about templates that cannot be used. Does not execute anything.
 
     Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -175,7 +175,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
-        """Add a source, or another place of a source that was already added."""
+        """Add a source, or another place for a source that has already been added."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
@@ -216,7 +216,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return the dict that `--json` prints. `stored` is the number of contents that this command has trusted."""
+    """Return the dict printed by `--json`. `stored` is the number of contents trusted by this command."""
     values = [
         {
             "name": content.name,
@@ -238,7 +238,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
 
 
 def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
-    """Print the restricted values and the numbered lines of the code, and, to standard error, the broken templates."""
+    """Print the restricted values, the code with line numbers and, to standard error, the broken templates."""
     if not (findings.code or findings.digests):
         text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
@@ -262,7 +262,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
-    """Ask on standard error whether to trust the new contents, and return the answer. Ctrl-C raises click's `Abort`."""
+    """Ask on standard error whether to trust the new contents and return the answer. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

@@ -1,7 +1,7 @@
 """Values for shell completion: question ids, models, settings, executors, and files of the right kind.
 
-Each function takes the word to complete; some also take the context of the command, with the arguments before the word.
-Imports are local, so that completion is fast. `karenina_cli.shell_completion` hides errors.
+Each function takes the word to complete; some also take the command's context, which contains the arguments before the
+word. Imports are local, so that completion is fast. Errors are hidden by `karenina_cli.shell_completion`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def preset_names(incomplete: str) -> list[str]:
 
 
 def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching ids of questions in the benchmark on the command line."""
+    """Return the matching question ids in the benchmark on the command line."""
     from karenina_benchmark.question_ids import read_question_ids
 
     (file,) = _named_files(ctx, "file")[:1]
@@ -51,13 +51,13 @@ def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching interfaces, each with a colon, and configured models in their short form."""
+    """Return the matching interfaces, each followed by a colon, and configured models in their short form."""
     interfaces = sorted(f"{point.name}:" for point in entry_points(group="karenina.adapters"))
     return matching([*interfaces, *sorted(_configured_models(ctx))], incomplete)
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each matching setting, and `NAME=VALUE` for its values if only one matches."""
+    """Return `NAME=` for each matching setting, or `NAME=VALUE` for each of its values if only one setting matches."""
     from karenina_core.config import all_settings
 
     owned = all_settings()
@@ -73,14 +73,14 @@ def settings(incomplete: str) -> list[str]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """Return the matching names of settings, and actions of `karenina config`."""
+    """Return the matching setting names and `karenina config` actions."""
     from karenina_core.config import all_settings
 
     return matching([*all_settings(), "save", "list", "delete"], incomplete)
 
 
 def executors(incomplete: str) -> list[str]:
-    """Return the matching executors of this project that are installed."""
+    """Return the matching executors of this project, if they are installed."""
     from karenina_core.catalog import read_catalog
 
     owners = read_catalog()["executors"].items()
@@ -95,7 +95,7 @@ def prompt_tasks(incomplete: str) -> list[str]:
 
 
 def primitives(incomplete: str) -> list[str]:
-    """Return the matching names of primitives."""
+    """Return the matching primitive names."""
     from karenina_core.plugins import active_plugins
     from karenina_template.templates import known_primitives
 
@@ -104,7 +104,7 @@ def primitives(incomplete: str) -> list[str]:
 
 
 def trait_kinds(incomplete: str) -> list[str]:
-    """Return the matching kinds of rubric traits."""
+    """Return the matching rubric trait kinds."""
     from karenina_core.data.rubrics import trait_kinds as known_kinds
     from karenina_core.plugins import active_plugins
 
@@ -113,7 +113,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files given as `argument` or, while an option is completed, all arguments that are not options."""
+    """Return the files passed as `argument` or, while an option is completed, all arguments that are not options."""
     files = ctx.params.get(argument) or ctx.args
     return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
@@ -128,7 +128,7 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
     """Yield the configurations that can be read.
 
-    The others are left out silently: the command reports their errors when it runs.
+    The others are silently left out, because the command reports their errors when it runs.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -153,7 +153,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the valid values of a setting if they are a fixed set, or else its default if it is a string or number."""
+    """Return a setting's valid values if there is a fixed set, otherwise its default if that is a string or number."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))
@@ -161,7 +161,7 @@ def _values_of(setting: Setting) -> Iterable[str]:
 
 
 def _choices(annotation: Any) -> Iterator[str]:
-    """Yield the values of a type that has a fixed set of them: literals, booleans, and unions of these."""
+    """Yield the values of a type that has a fixed set of values: literals, booleans, and unions of these."""
     kind = get_origin(annotation)
     if kind is Literal:
         yield from map(str, get_args(annotation))
@@ -173,7 +173,7 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def _slots() -> Iterator[str]:
-    """Yield `slots.SLOT=STAGE` for each stage of this project that can fill a slot."""
+    """Yield `slots.SLOT=STAGE` for each of this project's stages that can fill a slot."""
     from karenina_core.catalog import read_catalog
 
     for stage, slot in read_catalog()["stage_slots"].items():
@@ -181,7 +181,7 @@ def _slots() -> Iterator[str]:
 
 
 def _read_result_ids(path: Path) -> Iterator[str]:
-    """Yield the question ids in the first 2 MB of a result file; lines that are not results are skipped."""
+    """Yield the question ids in the first 2 MB of a result file, skipping lines that are not results."""
     if not path.is_file():
         return
     with path.open("rb") as file:

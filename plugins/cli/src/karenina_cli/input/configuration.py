@@ -1,4 +1,4 @@
-"""The configuration of a command: arguments override the environment, the file, and the benchmark's own section."""
+"""A command's configuration: arguments override the environment, the file, and the benchmark's own section."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role; see `karenina_benchmark.config.model_specs.parse_models`.
+    """Return the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
 
     Raises `typer.BadParameter` if a specification is invalid.
     """
@@ -43,14 +43,14 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return the configuration of a command, in which the settings that come from the benchmark's file are marked.
+    """Return a command's configuration, with settings from the benchmark file marked.
 
-    `options` maps an option of the command, such as `--budget`, to the settings that it sets. A relative path in
-    `manual_traces` is relative to the file in which it is written, or to the working directory if it is given on the
-    command line.
+    `options` maps each of the command's options, such as `--budget`, to the settings that it sets. A relative path in
+    `manual_traces` is relative to the file that contains it, or to the working directory if it comes from the command
+    line.
 
-    Raises `typer.BadParameter` for an invalid option, and `ConfigError`, which states the origin of each problem, for
-    invalid settings and for files that cannot be read.
+    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, which states the origin of each problem, if
+    settings are invalid or files cannot be read.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -83,9 +83,9 @@ def read_configuration(
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Return a configuration with the settings of `--set` applied.
+    """Return a configuration with the `--set` settings applied.
 
-    Raises `typer.BadParameter` for invalid text, and `ConfigError` for an unknown name or an invalid value.
+    Raises `typer.BadParameter` if the text is invalid, and `ConfigError` if a name is unknown or a value is invalid.
     """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
@@ -114,7 +114,7 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` if `setting` is the name of a setting without `=` and a value."""
+    """Raise `typer.BadParameter` if `setting` is a setting's name without `=` and a value."""
     from karenina_core.config import all_settings
 
     name = setting.strip()
@@ -123,9 +123,9 @@ def _check_has_value(setting: str) -> None:
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name and value of `name=value`; `table.key=value` changes one key of a table in `values`.
+    """Return the name and value in `name=value`. `table.key=value` changes one key of a table in `values`.
 
-    Raises `typer.BadParameter` if the text has another form, or if the value to change is not a table.
+    Raises `typer.BadParameter` if the text has a different form or the value to change is not a table.
     """
     from karenina_core.config import all_settings
 
@@ -145,15 +145,15 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Return the value of `--set name=text`: TOML, as in a configuration file, or JSON, or the text itself.
+    """Return the value in `--set name=text`: TOML, as in a configuration file, or JSON, or else the text itself.
 
-    Raises `typer.BadParameter`, without showing the text, if it starts like a table or a list but is neither.
+    Raises `typer.BadParameter`, without showing the text, if the text starts like a table or list but is neither.
     """
 
     from karenina_core.config import read_value
 
     def read(given: str) -> Any:
-        """Return a value in TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a broken table."""
+        """Return a TOML or JSON value. Raises `ValueError` for text and `typer.BadParameter` for a malformed table."""
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
@@ -167,7 +167,7 @@ def _parse_value(name: str, text: str) -> Any:
 def _toml_or_json(text: str) -> Any:
     """Return the value of a TOML or JSON string.
 
-    Raises `ValueError` if the string is neither, or too large, and `RecursionError` if it is nested too deeply.
+    Raises `ValueError` if the string is neither or is too large, and `RecursionError` if it is nested too deeply.
     """
     import json
     import tomllib
@@ -185,9 +185,9 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or by default all finished ones, up to `limit`.
+    """Return the ids of the questions to run: `wanted`, or by default all finished questions, up to `limit`.
 
-    Unknown ids are returned too, because the run reports them. Raises `ConfigError` if no question is finished.
+    Unknown ids are returned as well, because the run reports them. Raises `ConfigError` if no questions are finished.
     """
     from karenina_engine.check.questions import default_ids
 

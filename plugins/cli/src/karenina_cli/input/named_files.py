@@ -1,4 +1,4 @@
-"""Files on the command line: a benchmark, checked as by `karenina check`, and the journal of a run."""
+"""Files on the command line: a benchmark, checked as in `karenina check`, and a run's journal."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def select_usable(
     *,
     skip_broken: bool = False,
 ) -> list[str]:
-    """Return the ids of the questions to run; with `skip_broken`, without the questions that have errors.
+    """Return the ids of the questions to run. With `skip_broken`, questions that have errors are left out.
 
-    Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if an error is not about a single question.
+    Raises `BenchmarkErrors` if there are errors or, with `skip_broken`, if any error is not about a single question.
     The exception also lists the values that need trust, so that an error does not hide them.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
@@ -64,7 +64,7 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal of its run if `path` is a result file.
+    """Return `path`, or the run's journal if `path` is a result file.
 
     Raises `ConfigError` if there is no such journal.
     """
@@ -85,7 +85,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` looks like a result file (JSON Lines) and not like a journal; False if it is unreadable."""
+    """Return whether `path` looks like a result file (JSON Lines) and not a journal. Return False if unreadable."""
     if path.suffix.lower() not in _LINES:
         return False
     try:

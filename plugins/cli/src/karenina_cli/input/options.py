@@ -17,24 +17,24 @@ from karenina_terminal import completion
 
 
 def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
-    """Return an argument for a benchmark file. The shell completes the file name."""
+    """Return an argument for a benchmark file. File names are completed by the shell."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=completion.benchmark_files)
 
 
 def benchmark_option(help: str) -> Any:
-    """Return an option for a benchmark file. The shell completes the file name."""
+    """Return an option for a benchmark file. File names are completed by the shell."""
     return typer.Option(metavar="FILE", help=help, autocompletion=completion.benchmark_files)
 
 
 def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str = "NAME") -> Any:
-    """Return an argument for a name. The shell completes the name with `complete`."""
+    """Return an argument for a name. Names are completed by the shell, using `complete`."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
 
 
 def question_option(help: str) -> Any:
-    """Return the option `--question` for the id of a question.
+    """Return the option `--question` for a question's id.
 
-    The ids come from the benchmark in the argument `file`.
+    The ids come from the benchmark passed as the `file` argument.
     """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
@@ -45,7 +45,7 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that takes `LIMIT` and `MODEL=LIMIT`. The strings are checked with `read`, but not converted."""
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. Strings are checked with `read`, but not converted."""
 
     def check(texts: list[str] | None) -> list[str] | None:
         Limits.parse(texts, read)
@@ -56,7 +56,7 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: the file with this name, or else the preset with this name.
+    """Return the file for `--config`: the file with this name, otherwise the preset with this name.
 
     A note on the screen says which preset is used, or that a file is used instead of a preset with the same name.
 
@@ -109,7 +109,7 @@ Settings = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ConfigOptions:
-    """The options for the configuration, as one parameter of a command (see `with_option_groups`)."""
+    """The configuration options, combined into one parameter of a command (see `with_option_groups`)."""
 
     config: ConfigFile = None
     settings: Settings = None
@@ -156,7 +156,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, wi
 
 @dataclass(frozen=True, slots=True)
 class CIOptions:
-    """The options for CI: conditions for the exit code, and reports."""
+    """The options for CI: exit code conditions and reports."""
 
     fail_under: FailUnder = None
     max_unjudged: MaxUnjudged = None

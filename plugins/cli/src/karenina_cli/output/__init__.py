@@ -1,1 +1,1 @@
-"""Printing of results, summaries, costs and field lists."""
+"""Print results, summaries, costs and lists of fields."""

@@ -1,4 +1,4 @@
-"""Results as text: a single result, or several as a table."""
+"""Results as text: a single result, or several in a table."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The maximum number of characters in a wrapped text; wrapping longer texts takes seconds."""
+"""The maximum number of characters in wrapped text. Wrapping longer text takes seconds."""
 MAX_ROWS: Final = 100
 """The maximum number of results in a table; the result file contains all of them."""
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
-"""The minimum width of a terminal in which results are printed as a table."""
+"""The minimum width of a terminal for printing results as a table."""
 _LEAST_WAIT: Final = 0.05
-"""The shortest waiting time, in seconds, that is shown."""
+"""The shortest waiting time shown, in seconds."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
-    """Return the outcome with its symbol, in its color."""
+    """Return the outcome with its symbol and in its color."""
     return Text(*_verdict(outcome, unicode=_is_unicode(console)))
 
 
 def _verdict(outcome: Outcome, *, unicode: bool) -> Part:
-    """Return the outcome with its symbol, in its color."""
+    """Return the outcome with its symbol and in its color."""
     symbol = outcome_symbol(outcome)
     return f"{symbol if unicode else _PLAIN[symbol]} {outcome.value}", STYLES[outcome.group]
 
@@ -84,14 +84,15 @@ def print_result(
     rules: FieldRules | None = None,
     files: KeptFiles | None = None,
 ) -> None:
-    """Print one result: question, answer, extracted values next to the truth, verdict and reason.
+    """Print a single result: question, answer, extracted values next to the ground truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on the number
-    of missing characters. With `detailed`, it is truncated to `MAX_DETAILED`, like all other texts, and vetoes,
-    revisions, reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
+    of missing characters. With `detailed`, it is truncated to `MAX_DETAILED` characters, like all other text, and
+    vetoes, revisions, reasons, excerpts, tokens and stages are printed as well. With `full`, the whole answer is
+    printed below.
 
-    `rules` describes in words how each template field is compared, if that is known. `files` finds the files that the
-    item kept.
+    `rules` describes in words how each template field is compared, if that is known. `files` finds the files kept by
+    the item.
     """
     meta = result.metadata
     writer = LineWriter(console)
@@ -131,8 +132,9 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
     """Print results as a table.
 
-    Of more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. Of items that failed
-    for the same reason, only the first has a row; the others are listed below the table. `path` is the result file.
+    If there are more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. If several
+    items failed for the same reason, only the first has a row; the others are listed below the table. `path` is the
+    result file.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -160,7 +162,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome, cut to 200 characters if the item was judged, and otherwise with advice."""
+    """Return the reason for the outcome: at most 200 characters if the item was judged, otherwise `MAX_DETAILED`."""
     if result.outcome.judged:
         return Text(shorten(result.why(), 200))
     beginning, note = clip(result.why(), MAX_DETAILED)
@@ -168,7 +170,7 @@ def _why(result: VerificationResult) -> Text:
 
 
 def print_results(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table in a wide terminal, and one by one elsewhere. `path` is the result file."""
+    """Print results as a table in a wide terminal, and one by one otherwise. `path` is the result file."""
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
         return
@@ -181,7 +183,7 @@ def print_results(console: Console, results: Results, path: Path | None = None) 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield results with their numbers, except repeated failures.
+    """Yield results with their numbers, leaving out repeated failures.
 
     If there are more than `most` results, only the first `most` that are not correct are yielded.
     """
@@ -196,14 +198,14 @@ def _select(results: Results, failures: Failures, most: int | None) -> Iterator[
 
 
 def _print_selection(console: Console, count: int, most: int | None) -> None:
-    """Print a note on the results that were left out, if there are more than `most`; None means no limit."""
+    """Print a note about the results that were left out, if there are more than `most`. None means no limit."""
     if most is not None and count > most:
         note = f"Of {count:,} results, at most {most} that are not correct are shown; `karenina show` prints all."
         console.print(Text(note, style="dim"))
 
 
 class Failures:
-    """The failures of the items printed so far. Of items that failed for the same reason, only the first is printed."""
+    """The failures of the items printed so far. Of several with the same reason, only the first is printed."""
 
     def __init__(self, console: Console, count: int) -> None:
         self._console = console
@@ -213,9 +215,10 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. If so, print a line, except on a terminal.
+        """Return whether an earlier item failed for the same reason. If so, print a line, unless the output is a
+        terminal.
 
-        Also records the failure, so call it once for each result, in order.
+        The failure is also recorded, so call this method once for each result, in order.
         """
         if result.outcome.judged:
             return False
@@ -235,7 +238,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as an item that was printed. `path` is the result file."""
+        """Print which items failed for the same reason as a printed item. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
@@ -259,12 +262,12 @@ def format_ranges(numbers: Sequence[int]) -> str:
 
 
 def _raw_truth(result: VerificationResult) -> str:
-    """Return the right answer in the benchmark, or an empty string if there is none."""
+    """Return the benchmark's correct answer, or an empty string if there is none."""
     return result.metadata.raw_answer or ""
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
-    """Return the answer, truncated to `most` characters, or a remark if it is empty.
+    """Return the answer, truncated to `most` characters, or a note if it is empty.
 
     With `full`, a longer answer is replaced with a note on its length, because it is printed below the table.
     """
@@ -278,7 +281,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
 
 
 def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> StyledText:
-    """Return a text truncated to `most` characters, with the number of missing characters and `hint`."""
+    """Return a string truncated to `most` characters, with the number of missing characters and `hint`."""
     beginning, note = clip(text, most, hint)
     return StyledText([(beginning, ""), (note, "dim")])
 
@@ -290,7 +293,7 @@ def _fields(
     *,
     unicode: bool,
 ) -> StyledTable:
-    """Return a table of the template's fields, with a column for the rules if one is known.
+    """Return a table of the template's fields, with a column for the rules if any are known.
 
     A field that was not compared has no mark, and an undecided one has `?`.
     """
@@ -308,7 +311,7 @@ def _fields(
 
 
 def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
-    """Yield the rows for detailed output only: vetoes, revisions, reasons, excerpts, files and stages."""
+    """Yield the rows shown only in detailed output: vetoes, revisions, reasons, excerpts, files and stages."""
     template = result.template
     for veto in result.vetoes:
         yield "Veto", [_cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")]
@@ -339,7 +342,7 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Return one line about a file that an item kept: its name, type and size, and its path or why it is missing."""
+    """Return one line about a file kept by an item: its name, type and size, and its path or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     file = files.find(kept) if files is not None else None
     where = kept.left_out if file is None else file.problem or str(file.path)
@@ -347,7 +350,7 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Return a line on a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
+    """Return one line on a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")

@@ -1,4 +1,4 @@
-"""The summary of a run and its costs by model, stage and judge, as text and JSON; and the estimate of `--dry-run`."""
+"""A run's summary and its costs by model, stage and judge, as text and JSON, and the estimate for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def print_summary(
     notes: Sequence[tuple[str, str]] = (),
     all_failures: bool = False,
 ) -> None:
-    """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
+    """Print each group's pass rate with its denominator and interval, unjudged items, bounds and tokens.
 
-    `path` is the result file, if there is one; `cost` is the cost as a string. `notes` contains names and texts that
-    are printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as a string. `notes` contains names and strings to be
+    printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -73,7 +73,7 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return the entry `summary` for `--json`, with the usage and the failures of the results."""
+    """Return the `summary` entry for `--json`, with the usage and failures of the results."""
     usage = results.usage()
     return {
         "summary": {
@@ -90,7 +90,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:
-    """Return the entry `money` for `--json`: the ledger of a run and its budget in US dollars, or null without one."""
+    """Return the `money` entry for `--json`: a run's ledger and its budget in US dollars, or null if it has none."""
     budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
@@ -99,7 +99,7 @@ def cost_json(session: RunSession) -> dict[str, Any]:
 def print_ledger(console: Console, ledger: Ledger) -> None:
     """Print what this run spent by model, stage and judge, the total, and the sources of the prices.
 
-    Prints nothing if no call was made and no stored reply was used.
+    Prints nothing if no calls were made and no stored replies were used.
     """
     spent, stored, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not stored.calls:
@@ -119,7 +119,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
-    """Return a table with a header, a row for each line of a ledger, and the total."""
+    """Return a table with a header, a row for each line in a ledger, and the total."""
     return [
         ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
         *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
@@ -128,7 +128,7 @@ def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[s
 
 
 def spent_text(ledger: Ledger) -> str | None:
-    """Return the amount spent so far, for the progress of a run, or None before the first call."""
+    """Return the amount spent so far, to be shown in a run's progress, or None before the first call."""
     total = ledger.total()
     if not total.calls:
         return None
@@ -137,9 +137,9 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, or None if one of their journals cannot be read.
+    """Return the spending of the runs that wrote `files`, or None if any of their journals cannot be read.
 
-    A run whose models are all free needs no journal.
+    A run that uses only free models needs no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
@@ -157,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files whose runs have no journal, except those of free runs."""
+    """Return the files whose runs have no journal, leaving out free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -165,7 +165,7 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return one line on the spending of the runs that wrote `files`, by model.
+    """Return one line about the spending of the runs that wrote `files`, by model.
 
     `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
     """
@@ -184,7 +184,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(session: RunSession) -> str:
-    """Return a hint on how to continue a run that has spent its budget."""
+    """Return a hint about how to continue a run that has used up its budget."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -198,15 +198,15 @@ def budget_hint(session: RunSession) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
-    """Return the last cells of a ledger's row: the numbers of calls and tokens, and the cost."""
+    """Return the last cells in a ledger row: the number of calls, the numbers of tokens, and the cost."""
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
     return (*(f"{number:,}" for number in numbers), count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
-    """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing.
+    """Print a run's expected calls, tokens and cost. Makes no calls and writes nothing.
 
-    Raises `KareninaError` for most of the errors that would prevent the run, such as one in a recording.
+    Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
     """
     from karenina_core.config import find_adapter, plugins_of
     from karenina_engine.check.questions import select_questions
@@ -242,7 +242,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print_estimate(screen: Screen, estimated: Estimate) -> None:
-    """Print an estimate: a table, its basis, and the calls that it does not count."""
+    """Print an estimate: a table, its basis, and the calls that are not counted."""
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
@@ -285,12 +285,12 @@ def _tokens(line: EstimatedLine) -> tuple[str, str]:
 
 
 def _count_text(span: Span) -> str:
-    """Return the typical number in a range as a string; the ends of the range are not shown."""
+    """Return the typical number in a range as a string, without the ends of the range."""
     return f"{round(span.typical):,}"
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
-    """Return the typical, the lowest and the highest cost as strings, or only `unknown` if there is no price."""
+    """Return the typical, lowest and highest cost as strings, or only `unknown` if there is no price."""
     if line.cost is None:
         return "unknown", "", ""
     least, typical, most = (format_cost(round(amount)) for amount in line.cost)

@@ -1,4 +1,4 @@
-"""Support for CI servers: conditions that fail a run, JUnit XML, and a summary in Markdown."""
+"""Support for CI servers: conditions that make a run fail, JUnit XML, and a Markdown summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_terminal.screen import Screen
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-"""The environment variable with the file in which GitHub collects the summary of a step."""
+"""The environment variable naming the file in which GitHub collects a step's summary."""
 _NO_RATE: Final = "There is no pass rate{} to compare with --fail-under, because no item has a verdict."
 Number = TypeVar("Number", int, float)
 _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karenina"'
@@ -29,7 +29,7 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and others keyed by the name of a model or a group.
+    """An option's limits: one for all groups, and others keyed by the name of a model or group.
 
     A group consists of the results of one answering model and judge.
     """
@@ -39,9 +39,9 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Return the limits in texts of the form `LIMIT` or `NAME=LIMIT`.
+        """Return the limits in strings of the form `LIMIT` or `NAME=LIMIT`.
 
-        `read` converts a limit. Raises `typer.BadParameter` for two limits with the same name, and for invalid limits.
+        `read` converts a limit. Raises `typer.BadParameter` if two limits have the same name or a limit is invalid.
         """
         limits: dict[str, Number] = {}
         for text in texts or ():
@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit of a group: its own, its answering model's or the limit for all groups, or None."""
+        """Return the limit for a group: its own, its answering model's or the limit for all groups, or None."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -89,21 +89,21 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that every group of a run must meet: a minimum pass rate, and a maximum number of unjudged items."""
+    """Conditions that every group in a run must meet: a minimum pass rate and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
     max_unjudged: Limits[int]
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Return the conditions of `--fail-under` and `--max-unjudged`.
+        """Return the conditions set by `--fail-under` and `--max-unjudged`.
 
-        Raises `typer.BadParameter` for invalid limits.
+        Raises `typer.BadParameter` if a limit is invalid.
         """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
     def check(self, config: VerificationConfig) -> None:
-        """Raise `ConfigError` if a limit is for an answering model or a judge that the run does not have."""
+        """Raise `ConfigError` if a limit is for an answering model or judge that the run does not have."""
         from karenina_core import plugins
         from karenina_engine.run.matrix import judges_of
         from karenina_engine.run.plugin_offers import configured_panel
@@ -127,7 +127,7 @@ class Conditions:
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
         """Yield a message for each condition that a group does not meet.
 
-        `missing` items did not run; they are added to the unjudged items of each group.
+        `missing` is the number of items that did not run; it is added to each group's unjudged items.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
@@ -146,7 +146,7 @@ class Conditions:
                 yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if a group's pass rate is too low or missing. Undecided items count as wrong."""
+        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect."""
         limit, rate, undecided = (
             self.fail_under.of(group),
             group.pass_rate.if_undecided_wrong,
@@ -163,13 +163,13 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class CIReports:
-    """Reports to write after a run: a file for JUnit XML, and whether to write a summary in Markdown."""
+    """Reports to write after a run: a JUnit XML file, and whether to write a Markdown summary."""
 
     junit: Path | None = None
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call it before the run, which may cost money."""
+        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money."""
         if self.junit is not None:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
@@ -178,7 +178,7 @@ class CIReports:
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports; the summary includes `failures`, the reasons why the run fails.
+        """Write the reports. The summary includes `failures`, the reasons why the run fails.
 
         An existing JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
         """
@@ -202,7 +202,7 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read, or has contents other than JUnit XML written by Karenina."""
+    """Raise `ConfigError` if the file cannot be read or contains anything other than JUnit XML written by Karenina."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_OURS))
@@ -220,7 +220,7 @@ def _check_junit(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: str) -> None:
-    """Write `data` to a file opened in `mode`. Raises `ConfigError` if that fails."""
+    """Write `data` to a file opened in `mode`. Raises `ConfigError` if writing fails."""
     try:
         with path.open(mode) as file:
             file.write(data)

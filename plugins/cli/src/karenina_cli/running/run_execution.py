@@ -1,4 +1,4 @@
-"""Execution of runs with progress, printed results, exit codes, and a clean stop on Ctrl-C."""
+"""Execution of runs: progress, printed results, exit codes, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
-"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
+"""The number of seconds that calls in flight have to finish so that their replies can be stored."""
 INTERRUPTED: Final = "it was interrupted"
 
 
@@ -54,7 +54,8 @@ def execute_run(
 ) -> None:
     """Execute a run with progress, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
 
-    If the run is stopped, its results so far are printed; after Ctrl-C, only the summary, except with `as_json`.
+    If the run is stopped, its results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
+    is set.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -112,7 +113,7 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run with progress, and return its results, for other commands. Exits if the run is stopped early."""
+    """Execute a run with progress and return its results, for other commands. Exits if the run is stopped early."""
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
@@ -130,7 +131,7 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 
 
 def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """If the run was stopped early, print how to continue it, and exit. `done` is the number of results in `output`."""
+    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`."""
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
@@ -146,7 +147,7 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exit if the journal cannot be written, or fails when it is closed."""
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closing it fails."""
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""
@@ -164,7 +165,7 @@ def exit_without_journal(
 
 @contextmanager
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
-    """Show the progress of the run in the `with` block, which sets `totals`, and stop the run on Ctrl-C.
+    """Show the progress of the run in the `with` block, which must set `totals`, and stop the run on Ctrl-C.
 
     If Ctrl-C ended the block, `totals` is replaced with the totals of the results in `path`. Exits if the journal or
     `path` cannot be written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
@@ -201,7 +202,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
-    """Print the results unless `quiet`, and the summary with the notes that plugins add."""
+    """Print the results unless `quiet` is set, then the summary with the notes added by plugins."""
     from karenina_cli.output.result_output import print_results
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
@@ -213,7 +214,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal, or nothing if none did."""
+    """Print how many results and replies came from the journal. Print nothing if none did."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -239,7 +240,7 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return the entry `calls` for `--json`: the numbers of new calls, and of replies and results from the journal."""
+    """Return the `calls` entry for `--json`: the number of new calls, and of replies and results from the journal."""
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
@@ -252,12 +253,12 @@ def _calls_json(session: RunSession) -> dict[str, int]:
 
 
 def _all(count: int, noun: str) -> str:
-    """Return all of a number of things in words: `the only item`, `both items`, `all 12 items`."""
+    """Describe all of a number of things in words: `the only item`, `both items`, `all 12 items`."""
     return f"the only {noun}" if count == 1 else f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"
 
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
-    """Return a hint for the user if no item of a run was judged."""
+    """Return a hint for the user if none of a run's items were judged."""
     again = "run it again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or `karenina resume {quote(str(session.journal.path))}`"
@@ -265,12 +266,12 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return a hint on trusting the code in this file. The items' own reasons only say `FILE`."""
+    """Return a hint about trusting the code in this file. The items' own reasons only say `FILE`."""
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
-    """Return how much of a stopped run is finished, and how to continue it."""
+    """Return how much of a stopped run is finished and how to continue it."""
     where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -290,7 +291,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
 
 
 class ProgressOutput:
-    """A context manager that shows a run's progress; with `quiet`, it only counts results."""
+    """A context manager that shows a run's progress or, with `quiet`, only counts results."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -308,7 +309,7 @@ class ProgressOutput:
             self._bar.stop()
 
     def finished(self, result: VerificationResult) -> None:
-        """Count a result, and update the display."""
+        """Count a result and update the display."""
         self.progress.add(result.outcome, result.metadata.timestamp)
         if self._bar is not None:
             self._bar.advance_to(self.progress.done)
@@ -317,7 +318,7 @@ class ProgressOutput:
 
 
 class ShownRun:
-    """A run whose progress is shown: its totals, and whether Ctrl-C stopped it early."""
+    """A run whose progress is shown, with its totals and whether Ctrl-C stopped it early."""
 
     totals: Totals
     computed: PrecomputedResults | None = None
@@ -328,16 +329,17 @@ class ShownRun:
         self.output = output
 
     def finished(self, _index: int, result: VerificationResult) -> None:
-        """Count a result and update the display; `execute_session` calls this for each result."""
+        """Count a result and update the display. This is called by `execute_session` for each result."""
         self.output.finished(result)
 
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
+    """Make Ctrl-C and SIGTERM stop the run inside the block. `note` prints a message to the user.
 
-    After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
-    signal raises `KeyboardInterrupt`. This does nothing in any thread but the main thread, which receives the signals.
+    After the first signal, no new items are started, and calls in flight have `GRACE` seconds to finish. A second
+    signal raises `KeyboardInterrupt`. This has no effect outside the main thread, because only the main thread receives
+    signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -345,7 +347,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
-        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any other."""
+        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any further one."""
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -353,7 +355,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
-        """Print how many calls in flight are being waited for, if there are any."""
+        """Print the number of calls in flight that are being waited for, if there are any."""
         calls = session.limits.held
         if calls:
             note(

@@ -1,6 +1,6 @@
-"""Plugin contracts as test classes: subclass them, and pytest runs them against your plugin. Requires pytest.
+"""Plugin contracts as test classes. Subclass them, and pytest runs them against your plugin. Requires pytest.
 
-A subclass sets a few attributes (such as the stage and samples); the docstring of each contract lists them.
+A subclass sets a few attributes (such as the stage and samples), which are listed in each contract's docstring.
 `entry_point` is the value of the plugin's entry point:
 
     class TestWordCount(StageContract):
@@ -10,21 +10,21 @@ A subclass sets a few attributes (such as the stage and samples); the docstring 
 - `StageContract`: any stage.
 - `CheckContract`: a check of the answer (`CheckStage`).
 - `ParseStageContract`: a stage that fills templates.
-- `PrimitiveContract`: a primitive, which compares a field with its truth or reads the response.
-- `TraitContract`: a kind of rubric trait with its evaluator.
-- `FormatContract`: a benchmark file format; `ImportFormatContract`: a file format of another tool.
+- `PrimitiveContract`: a primitive, which compares a field with its ground truth or reads the response.
+- `TraitContract`: a kind of rubric trait and its evaluator.
+- `FormatContract`: a benchmark file format; `ImportFormatContract`: a file format used by another tool.
 - `PriceSourceContract`: a price list.
 - `SettingsContract`: settings models, trait kinds and primitives, which declare what a benchmark may set.
 
-These run the installed command `karenina`, as a user does:
+These run the installed `karenina` command, as a user does:
 
 - `CommandContract`: a command.
-- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` returns
-  results for both.
+- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results`
+  returns results for both of them.
 - `ObserverContract`: run observers; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
 
-There is one contract for an adapter's declaration, and one for each kind of port. Define your provider's wire format
-once, in a subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
+There is one contract for an adapter's declaration and one for each kind of port. Define your provider's wire format
+once, in a subclass of `WireFormat`, then mix it into the contracts for the adapter's ports:
 
     class Telegraph(WireFormat):
         entry_point = "telegraph:plugin"
@@ -41,8 +41,8 @@ once, in a subclass of `WireFormat`; then mix it into the contracts for the port
 `LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `WireFormat`: they call a real model (returned
 by `live`) and assert only what holds for any model.
 
-In the other contracts the server is scripted; it runs on the loopback interface, in its own thread. No test needs a
-pytest plugin for asynchronous tests.
+In the other contracts, the server is scripted and runs on the loopback interface, in its own thread. None of the tests
+needs a pytest plugin for asynchronous tests.
 """
 
 import pytest

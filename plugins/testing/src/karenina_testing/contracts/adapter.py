@@ -1,4 +1,4 @@
-"""The contract for every adapter, whatever servers it calls."""
+"""The contract for every adapter, regardless of the servers it calls."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,9 +32,9 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(WireFormat):
-    """The contract for an adapter's declaration and for ports that make no call. Mix in a `WireFormat`.
+    """The contract for an adapter's declaration and for ports that make no calls. Mix in a `WireFormat`.
 
-    Of the `WireFormat`, only what `model` needs must be defined. `checks_extra` is whether the adapter rejects unknown
+    The `WireFormat` need only define what `model` requires. `checks_extra` says whether the adapter rejects unknown
     settings in `ModelConfig.extra`.
     """
 
@@ -70,7 +70,7 @@ class AdapterContract(WireFormat):
         assert [shown for shown in asyncio.run(run()) if KEY in shown] == []
 
     def ports(self, url: str) -> list[Port]:
-        """Return one port of each kind that the adapter has."""
+        """Return one port of each kind provided by the adapter."""
         return [getattr(self.spec, name)(self.model(url)) for name in self.spec.ports]
 
     def test_the_entry_point_is_installed(self) -> None:

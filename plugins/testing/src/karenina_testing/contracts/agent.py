@@ -24,7 +24,7 @@ NOTE: Final = "The code is 4711."
 
 
 class _Gone:
-    """A tool whose server is gone."""
+    """A tool whose server is no longer available."""
 
     name = "remote"
     description = "Asks a server."
@@ -47,7 +47,7 @@ class AgentContract(CallContract):
     port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
-        """Ask one question that needs no tool."""
+        """Ask one question that does not require a tool."""
         return self._run(port)
 
     def good(self) -> Callable[[Request], Reply]:
@@ -55,11 +55,11 @@ class AgentContract(CallContract):
         return lambda _: self.saying("It is 4711.")
 
     async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
-        """Ask the agent one question in the workspace; `options` are fields of `AgentOptions`."""
+        """Ask the agent one question in the workspace. `options` are fields of `AgentOptions`."""
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
-        """Run a new agent against the server at `url`, and return its reply."""
+        """Run a new agent against the server at `url` and return its reply."""
         return self.using(lambda port: self._run(port, **options), url)
 
     def reads(self, name: str, id: str) -> ToolCall:
@@ -147,7 +147,7 @@ class AgentContract(CallContract):
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
 
     def stopped(self, url: str, **options: Any) -> PortError:
-        """Run an agent that must fail, and return its error."""
+        """Run an agent that must fail and return its error."""
         with pytest.raises(PortError) as caught:
             self.run(url, **options)
         return caught.value
@@ -155,7 +155,8 @@ class AgentContract(CallContract):
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
         """Return the error of an agent whose server hangs after `call`.
 
-        On a busy machine, the first turn may reach the time limit; the run is then repeated with a longer limit.
+        On a busy machine, the first turn may reach the time limit, in which case the run is repeated with a longer
+        limit.
         """
         seconds = self.agent_seconds
         while True:

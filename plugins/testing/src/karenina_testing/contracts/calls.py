@@ -1,4 +1,4 @@
-"""The contract for calls through any port: error categories, no hidden retry, no leftovers, no secret shown."""
+"""The contract for calls through any port: error categories, no hidden retries, no leftovers, no secrets shown."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -44,7 +44,7 @@ STATUSES = [
 
 
 class PortReply(Protocol):
-    """The attributes that replies from all ports have."""
+    """The attributes shared by replies from all ports."""
 
     @property
     def usage(self) -> Usage:
@@ -56,18 +56,18 @@ class PortReply(Protocol):
 
 
 class CallContract(PortContract):
-    """The contract that all ports share. `call` makes one call, and `good` returns the server's successful reply."""
+    """The contract shared by all ports. `call` makes one call, and `good` returns the server's successful reply."""
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""
         raise NotImplementedError
 
     def good(self) -> Callable[[Request], Reply]:
-        """Return a server's successful reply to `call`."""
+        """Return a successful server reply to `call`."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return the result of `use` with a new port; then close the port and assert that it left nothing behind."""
+        """Return the result of `use` with a new port, then close the port and assert that nothing is left behind."""
 
         async def run() -> T:
             before = child_processes()
@@ -81,7 +81,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make one call that must fail, and return its error."""
+        """Make one call that must fail and return its error."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -91,12 +91,12 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of one call to a server with this fault. Replies are limited to one megabyte."""
+        """Return the error from one call to a server with this fault. Replies are limited to one megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
-        """Return the result of `use` if the server sends an odd reply, or the `PortError` that it raises."""
+        """Return the result of `use` when the server sends an odd reply, or the `PortError` raised by `use`."""
         with self.server(Reply(odd.body, odd.status)) as server:
             try:
                 return self.using(use, server.url)
@@ -169,7 +169,7 @@ class CallContract(PortContract):
         assert "max_reply_bytes" in str(error)
 
     def test_a_reply_that_unpacks_beyond_the_limit_is_an_error(self) -> None:
-        """A few kilobytes unpack to 64 megabytes."""
+        """The reply unpacks from a few kilobytes to 64 megabytes."""
         assert self.failed_with(faults.bomb(64)).category in (C.PERMANENT, C.SERVER)
 
     def test_a_model_without_a_key_sends_no_empty_one(self) -> None:
@@ -202,7 +202,7 @@ class CallContract(PortContract):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone, because it may find out for all later calls what the server supports."""
+        """The first call is made alone, because it may determine what the server supports for all later calls."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:
@@ -262,7 +262,7 @@ class CallContract(PortContract):
 
 
 def child_processes() -> set[int]:
-    """Return the ids of this process's running children; empty if the system does not list them (outside Linux)."""
+    """Return the ids of this process's running children. Empty if the system does not list them (outside Linux)."""
     children: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
@@ -273,7 +273,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Assert that the loop has no other task and no child process is left, after up to `WAIT` seconds."""
+    """Assert that no other tasks in the loop and no child processes are left, waiting up to `WAIT` seconds."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -1,4 +1,4 @@
-"""The installed `karenina` command, run as users do, and the contract for every command that a plugin adds to it.
+"""The installed `karenina` command, run as users run it, and the contract for every command that a plugin adds to it.
 
 A command runs in its own process, directory and environment.
 """
@@ -21,9 +21,9 @@ from karenina_core.catalog import install_command
 from karenina_testing.contracts.plugin import PluginContract
 
 TIMEOUT: Final = 120.0
-"""The time limit of a command in seconds."""
+"""The time limit for a command, in seconds."""
 BAD_INPUT: Final = 2
-"""The exit code of a command that refuses its input."""
+"""The exit code of a command that rejects its input."""
 _IMPORTED: Final = re.compile(r"^import '([\w.]+)' #", re.MULTILINE)
 _STATE: Final = "state"
 
@@ -38,7 +38,7 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` with these arguments in `folder`; `environment` adds environment variables.
+    """Run `karenina` with these arguments in `folder`. `environment` contains additional environment variables.
 
     The user's own configuration has no effect: inherited variables that begin with KARENINA_ or PYTEST_ are removed,
     and the home directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not
@@ -60,7 +60,7 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 
 
 def _find_command() -> str:
-    """Return the path of the command `karenina`. Raises `LookupError` if it is not installed beside this Python."""
+    """Return the path of the `karenina` command. Raises `LookupError` if it is not installed next to this Python."""
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
@@ -69,18 +69,18 @@ def _find_command() -> str:
 
 
 def _usual_environment() -> Mapping[str, str]:
-    """Return this process's environment without Karenina's and pytest's variables, for wide and plain output."""
+    """Return this process's environment without Karenina's and pytest's variables, set up for wide, plain output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
     return {**environment, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 class CommandContract(PluginContract):
-    """The contract for a command, run as users run it.
+    """The contract for a command, which is run as users run it.
 
-    - `command`: its words after `karenina`, such as `("longest",)` or `("model", "list")`.
-    - `files`: the text files in the working directory, as a mapping of names to contents.
+    - `command`: the words after `karenina`, such as `("longest",)` or `("model", "list")`.
+    - `files`: the text files in the working directory, as a mapping from names to contents.
     - `arguments`: arguments that are accepted; `prints`: part of the resulting standard output.
-    - `refused`: arguments that are refused, each with part of the error message.
+    - `refused`: arguments that are rejected, each with part of the error message.
     """
 
     command: ClassVar[Sequence[str]]
@@ -90,7 +90,7 @@ class CommandContract(PluginContract):
     refused: ClassVar[Mapping[tuple[str, ...], str]]
 
     def call(self, folder: Path, *arguments: str) -> CommandRun:
-        """Run the command with these arguments in `folder`, which gets the files, and return how it ended."""
+        """Run the command with these arguments in `folder`, after adding the files to it, and return how it ended."""
         for name, text in self.files.items():
             (folder / name).write_text(text, "utf-8")
         return run_command(folder, *self.command, *arguments)
@@ -111,7 +111,7 @@ class CommandContract(PluginContract):
         assert called - started, "add it with karenina_terminal.lazy_commands.add_lazy_command"
 
     def _imported(self, run: CommandRun) -> set[str]:
-        """Return the plugin's modules that a command imported."""
+        """Return the plugin's modules that were imported by a command."""
         package = self.entry_point.partition(":")[0].partition(".")[0]
         return {name for name in _IMPORTED.findall(run.err) if name.partition(".")[0] == package}
 

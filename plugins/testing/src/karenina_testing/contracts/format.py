@@ -1,4 +1,4 @@
-"""The contracts for benchmark file formats, and for files of other tools that `karenina import` reads."""
+"""The contracts for benchmark file formats and for other tools' files read by `karenina import`."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,7 +32,7 @@ class AnyFormat(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The format's name in messages."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -44,16 +44,16 @@ class AnyFormat(Protocol):
 
     @property
     def write(self) -> Callable[[Any, Path], Iterable[str | bytes]] | None:
-        """The function that yields a benchmark as the parts of a file; None if the format cannot be written."""
+        """The function that yields the parts of a file for a benchmark, or None if the format cannot be written."""
 
 
 class FormatContract(PluginContract):
     """The contract for a benchmark file format. Its samples are:
 
     - `format`: the format.
-    - `sample`: the content of a file; `questions`: its questions, as a mapping of ids to texts.
-    - `broken`: contents of files that are not benchmarks, each with the place of the error (`line 2`; empty for the
-      whole file).
+    - `sample`: the contents of a file; `questions`: its questions, as a mapping from ids to text.
+    - `broken`: contents of files that are not benchmarks, each with the place of the error (such as `line 2`; empty
+      for the whole file).
     - `writes`: whether benchmarks can be saved in the format.
     """
 
@@ -69,14 +69,14 @@ class FormatContract(PluginContract):
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Write `content` to a file in `folder`, and return the benchmark that is read from it."""
+        """Write `content` to a file in `folder` and return the benchmark read from it."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         return self.format.read(file, lambda _file, _names: True)
 
     def saved(self, benchmark: Any, file: Path) -> bytes:
-        """Return what saving the benchmark to `file` would write; nothing is written."""
+        """Return what saving the benchmark to `file` would write, without writing anything."""
         assert self.format.write is not None
         pieces = self.format.write(benchmark, file)
         return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
@@ -119,9 +119,9 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file with this content: the one raised, else the benchmark's first problem.
+        """Return the error in a file with this content: the error raised, otherwise the benchmark's first problem.
 
-        Fails if the content is accepted without a problem.
+        Fails if the content is accepted without problems.
         """
         try:
             benchmark = self.read(folder, content)
@@ -133,19 +133,19 @@ class FormatContract(PluginContract):
 
 
 class AnyRow(Protocol):
-    """The fields of a `karenina_importing.SourceRow` that the contract reads."""
+    """The fields of a `karenina_importing.SourceRow` read by the contract."""
 
     @property
     def place(self) -> str:
-        """The place of the row, for messages."""
+        """The place of the row, for use in messages."""
 
 
 class AnyImportFormat(AnyFormat, Protocol):
-    """The additional fields of a `karenina_importing.ImportFormat` that the contract reads."""
+    """The additional fields of a `karenina_importing.ImportFormat` read by the contract."""
 
     @property
     def key(self) -> str:
-        """The name for `--from`."""
+        """The name used with `--from`."""
 
     @property
     def rows(self) -> Callable[[Path], Iterable[AnyRow]]:
@@ -157,11 +157,11 @@ class AnyImportFormat(AnyFormat, Protocol):
 
 
 class ImportFormatContract(FormatContract):
-    """The contract for a file format of another tool. Its samples are those of `FormatContract`, and:
+    """The contract for a file format used by another tool. It has the same samples as `FormatContract`, and also:
 
     - `suffix`: the suffix of the sample files.
-    - `answers`: the recorded answers in `sample`, as pairs of question id and answer text.
-    - `others`: further contents of files that are not in this format.
+    - `answers`: the recorded answers in `sample`, as pairs of a question id and an answer text.
+    - `others`: contents of further files that are not in this format.
     """
 
     format: ClassVar[AnyImportFormat]
@@ -182,7 +182,7 @@ class ImportFormatContract(FormatContract):
         return file
 
     def test_the_format_has_a_name_and_suffixes(self) -> None:
-        """`suffixes` may be empty; a suffix that other formats use does not belong there."""
+        """`suffixes` may be empty. A suffix used by other formats does not belong there."""
         assert self.format.name.strip()
         assert _KEY.fullmatch(self.format.key), "a key must consist of lower-case letters, digits and hyphens"
         assert not {".json", ".jsonl", ".csv", ".yaml"} & {*self.format.suffixes}, (
@@ -190,7 +190,7 @@ class ImportFormatContract(FormatContract):
         )
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
-        """A row that cannot be converted has a place and a reason; the command adds how to fix it."""
+        """A row that cannot be converted has a place and a reason, and the command adds how to fix it."""
         for content, place in self.broken:
             error = self.error(tmp_path, content)
             assert error.file.parent == tmp_path

@@ -1,7 +1,8 @@
-"""Contracts for ports that call a real model at a real endpoint: nothing is scripted, so no reply is known in advance.
+"""Contracts for ports that call a real model at a real endpoint: nothing is scripted, so replies are not known in
+advance.
 
 No `WireFormat` is needed: set `entry_point` and `interface`, and return the model from `live`. Small models suffice;
-the one for the parser must be able to fill a schema, but no answer has to be correct. Each test makes a few short
+the parser's model must be able to fill in a schema, but no answers have to be correct. Each test makes a few short
 calls. Failing servers (error categories, retries) are covered by the scripted contracts.
 """
 
@@ -55,12 +56,12 @@ LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
 class LiveContract(PortContract):
-    """The contract that all ports share, with a real model.
+    """The contract shared by all ports, with a real model.
 
     - `few_tokens`: a token limit that cuts off a long story.
     - `many_tokens`: a token limit that leaves enough time to cancel the call.
-    - `short_time`: a `request_timeout` in seconds that is too short for a long story.
-    - `moment`: seconds after which a running call is cancelled.
+    - `short_time`: a `request_timeout`, in seconds, that is too short for a long story.
+    - `moment`: the number of seconds after which a running call is cancelled.
     """
 
     few_tokens: ClassVar[int] = 4
@@ -69,11 +70,11 @@ class LiveContract(PortContract):
     moment: ClassVar[float] = 0.3
 
     def live(self, **fields: Any) -> ModelConfig:
-        """Return the model to call; `fields` add to or replace its fields."""
+        """Return the model to call. `fields` add to or replace the model's fields."""
         raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """Return the texts that no log or repr may show; by default, the API key.
+        """Return the strings that must not appear in any log or repr. By default, this is the API key.
 
         This method is called while a port is open.
         """
@@ -89,7 +90,7 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return the result of `use` with a new port; then close it twice and assert that it left nothing behind."""
+        """Return the result of `use` with a new port, then close it twice and assert that nothing is left behind."""
 
         async def run() -> T:
             processes, sockets = child_processes(), open_sockets()
@@ -175,7 +176,7 @@ class LiveLLMContract(LiveContract):
 
 
 class LiveParserContract(LiveContract):
-    """The contract for parser ports, with a real model that can fill a schema."""
+    """The contract for parser ports, with a real model that can fill in a schema."""
 
     port_name = "parser"
 
@@ -196,7 +197,7 @@ class LiveParserContract(LiveContract):
 
 
 class LiveAgentContract(LiveContract):
-    """The contract for agent ports, with a real model, which need not use the tools."""
+    """The contract for agent ports, with a real model. The model need not use the tools."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -246,7 +247,7 @@ class LiveAgentContract(LiveContract):
 
 
 def open_sockets() -> set[str]:
-    """Return this process's open sockets; empty if the system does not list them (outside Linux)."""
+    """Return this process's open sockets. Empty if the system does not list them (outside Linux)."""
     sockets: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
@@ -259,7 +260,7 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """Assert that only the sockets in `before` are open, after up to `WAIT` seconds."""
+    """Assert that only the sockets in `before` are open, waiting up to `WAIT` seconds."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return

@@ -1,6 +1,6 @@
-"""Unusual replies that servers are known to send, and the outcome that each must have.
+"""Unusual replies that servers are known to send, and the expected outcome of each.
 
-`WireFormat.odd_replies` and `WireFormat.odd_forms` are such replies in one provider's format. The port contracts
+`WireFormat.odd_replies` and `WireFormat.odd_forms` contain such replies in a provider's format. The port contracts
 assert for every adapter that it reads them correctly.
 """
 
@@ -19,8 +19,9 @@ C = ErrorCategory
 class OddReply:
     """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
-    `words` must occur in the error message, and `notes` in one of the reply's notes. `tokens` are the input, output,
-    cached, reasoning and cache-write tokens, for errors too; None leaves the usage unchecked.
+    `words` must occur in the error message, and `notes` must occur in one of the reply's notes. `tokens` contains the
+    input, output, cached, reasoning and cache-write tokens, for errors as well. If it is None, the usage is not
+    checked.
     """
 
     body: Any
@@ -35,7 +36,7 @@ class OddReply:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens as the usage of one call."""
+        """The tokens, in the form of one call's usage."""
         if self.tokens is None:
             return None
         input, output, cached, reasoning, written = self.tokens
@@ -43,7 +44,7 @@ class OddReply:
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    """Return a chat completion; without `usage`, of 20 input and 8 output tokens. `message` has further fields."""
+    """Return a chat completion, using 20 input and 8 output tokens unless `usage` is set. `message` adds fields."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28} if usage is None else usage
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": counted}
@@ -226,7 +227,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return a Messages API reply; without `usage`, of 20 input and 8 output tokens."""
+    """Return a Messages API reply, using 20 input and 8 output tokens unless `usage` is set."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

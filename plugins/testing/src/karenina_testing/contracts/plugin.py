@@ -1,4 +1,4 @@
-"""The contract for every plugin: it is installed, nothing that it offers is refused, and its settings are marked.
+"""The contract for every plugin: it is installed, nothing that it offers is rejected, and its settings are marked.
 
 A mark says whether a benchmark may set a field (`karenina_core.models.settings_models`).
 """
@@ -18,7 +18,7 @@ from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The contract that all plugins share.
+    """The contract shared by all plugins.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -31,7 +31,7 @@ class PluginContract:
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
-        """Return the plugins whose entry point has the value `entry_point`; fails if there is none."""
+        """Return the plugins whose entry point has the value `entry_point`. Fails if there are none."""
         infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
         assert infos, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
         return infos
@@ -46,16 +46,16 @@ class PluginContract:
 
 
 def problems_of_package(entry_point: str) -> list[str]:
-    """Return the problems that `karenina plugins --check` finds in the installed package of an entry point."""
+    """Return the problems found by `karenina plugins --check` in the package to which an entry point belongs."""
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
 
 class SettingsContract:
-    """The contract for `allowed_in_files` marks: list settings models, trait kinds and primitives in `models`.
+    """The contract for `allowed_in_files` marks. `models` lists settings models, trait kinds and primitives.
 
-    A field without a mark is restricted, that is, a benchmark that sets it needs the user's trust; the contract asks
-    the author to decide for each field. See `karenina_core.models.settings_models`.
+    A field without a mark is restricted, which means that a benchmark that sets it needs the user's trust. The contract
+    asks the author to decide for each field. See `karenina_core.models.settings_models`.
     """
 
     models: ClassVar[Sequence[type[BaseModel]]]

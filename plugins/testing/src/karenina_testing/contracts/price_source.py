@@ -22,7 +22,7 @@ class AnyTariff(Protocol):
     """A `karenina_engine.cost.price_source.Tariff`."""
 
     def cost(self, usage: Usage) -> int:
-        """Return the cost of `usage` in picodollars."""
+        """Return the cost of `usage`, in picodollars."""
 
 
 class AnyPriceSource(Protocol):
@@ -37,7 +37,7 @@ class AnyPriceSource(Protocol):
         """The list's edition."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[AnyTariff, str] | None:
-        """Return a model's tariff and the list's own name for the model; None if the model is not in the list."""
+        """Return a model's tariff and the list's own name for the model, or None if the model is not in the list."""
 
 
 class PriceSourceContract(PluginContract):
@@ -45,7 +45,7 @@ class PriceSourceContract(PluginContract):
 
     - `source`: the list.
     - `prices`: pairs of a model and its server (a base URL, a provider's name, or None), each with its prices in
-      dollars per million input tokens and per million output tokens, as decimal strings.
+      dollars per million input tokens and per million output tokens, written as decimal strings.
     - `unknown`: pairs of a model and a server that the list must not contain.
     """
 
@@ -54,7 +54,7 @@ class PriceSourceContract(PluginContract):
     unknown: ClassVar[Sequence[tuple[str, str | None]]] = (("no-such-model-4711", None),)
 
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
-        """Return the cost of `usage` in dollars; fails if the list does not contain the model."""
+        """Return the cost of `usage`, in dollars. Fails if the list does not contain the model."""
         listed = self.source.tariff(model_name, served_by)
         assert listed is not None, f"it has no price of {model_name!r} at {served_by!r}"
         picodollars = listed[0].cost(usage)

@@ -1,4 +1,4 @@
-"""The contract for every primitive, which compares a field with its truth or reads the response."""
+"""The contract for every primitive, which compares a field with its ground truth or reads the response."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError
 from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
-"""Values that a judge might extract although their type differs from the truth's."""
+"""Values that a judge might extract even though their type differs from the ground truth's type."""
 
 
 class AnyPrimitive(Protocol):
-    """The methods of a `karenina_template.templates.Primitive` that the contract uses."""
+    """The methods of a `karenina_template.templates.Primitive` used by the contract."""
 
     reads_trace: ClassVar[bool]
 
@@ -36,7 +36,7 @@ class AnyPrimitive(Protocol):
         """Return whether the response passes."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if `expected` cannot be a truth."""
+        """Raise `ValueError` if `expected` cannot be a ground truth."""
 
     def accept(self, expected: object) -> object:
         """Return a value that passes."""
@@ -51,12 +51,13 @@ class AnyPrimitive(Protocol):
 class PrimitiveContract(PluginContract):
     """The contract for a primitive, with samples.
 
-    - `primitive`: an instance with parameters other than the defaults.
-    - `truths`: valid truths; `bad_truths`: values that cannot be truths.
-    - `passes`, `fails`, `undecided`: pairs of an extracted value and a truth that pass, fail, or return `Undecided`.
-    - `has_wrong_values`: set it to False if `mutate` returns None because no value fails.
-    - `responses`: for a primitive that reads the response: responses, each with whether it passes. The other samples
-      are not needed then.
+    - `primitive`: an instance whose parameters differ from the defaults.
+    - `truths`: valid ground truths; `bad_truths`: values that cannot be ground truths.
+    - `passes`, `fails`, `undecided`: pairs of an extracted value and a ground truth that pass, fail or return
+      `Undecided`.
+    - `has_wrong_values`: set this to False if `mutate` returns None because no value fails.
+    - `responses`: for a primitive that reads the response, a mapping from responses to whether they pass. The other
+      samples are not needed in this case.
     """
 
     primitive: ClassVar[AnyPrimitive]
@@ -131,7 +132,7 @@ class PrimitiveContract(PluginContract):
         assert wrong == []
 
     def _model(self) -> type[BaseModel]:
-        """Return the class of the primitive; fails if it is not a pydantic model."""
+        """Return the primitive's class. Fails if it is not a pydantic model."""
         kind = type(self.primitive)
         assert issubclass(kind, BaseModel), "derive it from karenina_template.templates.Primitive"
         return kind

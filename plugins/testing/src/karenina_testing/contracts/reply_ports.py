@@ -1,4 +1,4 @@
-"""The contracts for ports that return one reply: LLM ports return text, and parser ports JSON."""
+"""The contracts for ports that return a single reply: LLM ports return text, and parser ports return JSON."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -53,7 +53,7 @@ class LLMContract(CallContract):
         return lambda _: self.saying("17p13.1")
 
     async def _ask(self, port: LLMPort) -> LLMReply:
-        """Ask one question, with information on the call that must not be sent."""
+        """Ask one question, with information about the call that must not be sent."""
         return await port.invoke(CONVERSATION, info=CallInfo("item-77-of-nobodys-business", "Hidden?", 3, "answering"))
 
     def test_the_server_gets_the_messages_in_order(self) -> None:
@@ -94,7 +94,7 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply, limited to what `odd` specifies."""
+    """Return the outcome of an odd reply, limited to what is specified by `odd`."""
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome), usage)
@@ -109,7 +109,7 @@ def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, .
 
 
 def _expected_text(odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome that `odd` must have, in the form returned by `_describe_text`."""
+    """Return the outcome required by `odd`, in the form returned by `_describe_text`."""
     if odd.error is not None:
         return (odd.error, odd.words, odd.usage)
     return (odd.text, odd.finish_reason, odd.reasoning, odd.notes, odd.usage)
@@ -179,9 +179,9 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply: an error, or JSON with its end.
+    """Return the outcome of an odd reply: an error, or JSON with its finish reason.
 
-    An end other than `content_filter` is returned as `stop`.
+    A finish reason other than `content_filter` is returned as `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))
@@ -190,7 +190,7 @@ def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any
 
 
 def _expected_form(odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome that `odd` must have, in the form returned by `_describe_form`."""
+    """Return the outcome required by `odd`, in the form returned by `_describe_form`."""
     if odd.error is not None:
         return (odd.error, odd.words)
     return (json.loads(odd.text) if odd.text else "", odd.finish_reason)

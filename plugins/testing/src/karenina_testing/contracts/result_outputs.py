@@ -1,4 +1,4 @@
-"""The contracts for outputs of results: export formats and report sections. `sample_results` returns their results."""
+"""The contracts for outputs made from results: export formats and report sections. `sample_results` returns results."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -37,7 +37,7 @@ _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
 def sample_results(
     outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
 ) -> list[VerificationResult]:
-    """Return one result for each outcome, for questions `q0`, `q1`, ...; `hostile` appends `HOSTILE` to most texts."""
+    """Return one result for each outcome, for questions `q0`, `q1`, ... `hostile` appends `HOSTILE` to most strings."""
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
 
@@ -48,7 +48,7 @@ def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
-    """Return a result with this outcome for question number `number`; `more` is appended to most texts."""
+    """Return a result with this outcome for question number `number`. `more` is appended to most strings."""
     identity = ModelIdentity(interface="manual", model_name=model)
     values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
@@ -91,15 +91,15 @@ def _result(number: int, outcome: Outcome, model: str, more: str) -> Verificatio
 
 
 class AnyExporter(Protocol):
-    """The fields of a `karenina_report.exports.exporter.Exporter` that the contract reads."""
+    """The fields of a `karenina_report.exports.exporter.Exporter` read by the contract."""
 
     @property
     def name(self) -> str:
-        """The name for `--format`."""
+        """The name used with `--format`."""
 
     @property
     def summary(self) -> str:
-        """One line for the command's help."""
+        """A line for the command's help."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -107,40 +107,40 @@ class AnyExporter(Protocol):
 
     @property
     def is_binary(self) -> bool:
-        """Whether the export is binary, so that a terminal cannot show it."""
+        """Whether the export is binary, so that it cannot be shown in a terminal."""
 
     @property
     def takes_table(self) -> bool:
-        """Whether the format can write the table that `--table` names."""
+        """Whether the format can write the table named with `--table`."""
 
     @property
     def read(self) -> Any:
-        """The function that reads results back; None if the format cannot."""
+        """The function that reads results back, or None if the format does not support this."""
 
 
 class ExporterContract(PluginContract):
-    """The contract for an export format of results, written by `karenina export`.
+    """The contract for a results export format, as written by `karenina export`.
 
     - `exporter`: the exporter.
-    - `names_questions`: whether an export contains the id of each question as text. For a binary format, override
-      `question_ids` to read the ids; set it to False for formats without ids, such as summaries.
+    - `names_questions`: whether an export contains the id of each question as text. Set this to False for formats
+      without ids, such as summaries. For a binary format, override `question_ids` to read the ids.
     """
 
     exporter: ClassVar[AnyExporter]
     names_questions: ClassVar[bool] = True
 
     def question_ids(self, content: bytes, ids: Sequence[str]) -> set[str]:
-        """Return those of `ids` that occur in an export."""
+        """Return the members of `ids` that occur in an export."""
         text = content.decode("utf-8")
         return {id for id in ids if id in text}
 
     def export(self, folder: Path, results: Iterable[VerificationResult], *options: str | Path) -> CommandRun:
-        """Export the results, and return how the command ended; it prints the export unless `options` name a file."""
+        """Export the results and return how the command ended. It prints the export unless `options` name a file."""
         write_results(folder / _RESULTS, results)
         return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
 
     def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
-        """Export the results to a file, and return its content; fails if the command does."""
+        """Export the results to a file and return the file's contents. Fails if the command does."""
         output = folder / f"exported{self._suffix}"
         done = self.export(folder, results, "-o", output, *options)
         assert done.code == 0, done.err
@@ -148,7 +148,7 @@ class ExporterContract(PluginContract):
 
     @property
     def _suffix(self) -> str:
-        """The suffix of exported files; `.export` if the format has no suffix."""
+        """The suffix of exported files, or `.export` if the format has none."""
         return self.exporter.suffixes[0] if self.exporter.suffixes else ".export"
 
     def test_it_has_a_name_a_summary_and_suffixes(self) -> None:
@@ -214,18 +214,19 @@ class ReportSectionContract(PluginContract):
     sections: ClassVar[Sequence[str]]
 
     def results(self) -> list[VerificationResult]:
-        """Return results for which the report contains the sections."""
+        """Return results for which the report must contain the sections."""
         return sample_results()
 
     def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
-        """Run `karenina report` on these runs, and return how it ended; the report is `report.html`."""
+        """Run `karenina report` on these runs and return how it ended. The report is `report.html`."""
         files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on these runs, by id, as JSON-compatible dicts.
+        """Return the plugin's sections in a report on these runs, keyed by id, as JSON-compatible dicts.
 
-        Each has a `title`, and `blocks` with `columns` and `rows`, or a `text`. Fails if a section was left out.
+        Each section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section was
+        left out.
         """
         done = self.report(folder, *runs)
         assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""The contracts for plugins that take part in runs (observers, executors, panels), which run a small benchmark."""
+"""The contracts for plugins that take part in runs (observers, executors and panels). They run a small benchmark."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,7 +32,7 @@ JOURNAL: Final = "sample.journal"
 _TIME_IS_OVER: Final = 124
 _RUN_TIMEOUT: Final = 3.0
 _LATENCY: Final = 60.0
-"""Seconds before each reply; a run that is stopped must not wait for it."""
+"""Seconds before each reply. A run that is stopped must not wait for the reply."""
 Opinion = Callable[[int, str], str | None]
 """A function that takes a judge's number and a question id and returns the gene that the judge extracts.
 
@@ -50,7 +50,7 @@ class SampleRun:
 
     @property
     def by_item(self) -> dict[ItemId, tuple[str, object]]:
-        """The outcome and the field results of each item."""
+        """Each item's outcome and field results."""
         return {result.item: (result.outcome.value, result.template.field_results) for result in self.results}
 
 
@@ -63,8 +63,8 @@ class RunContract(PluginContract):
         """Run `karenina run` on the questions in `GENES` and return how it ended.
 
         The answers are recorded unless `options` select a model (`--answering`); the last recorded answer is wrong.
-        With `judged`, a judge fills the templates. Otherwise, no judge is needed: the answers are searched for the
-        gene. `settings` is the run's configuration.
+        With `judged`, a judge fills in the templates. Otherwise, no judge is needed, because the answers are searched
+        for the gene. `settings` is the run's configuration.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}
@@ -82,7 +82,7 @@ class RunContract(PluginContract):
 
 
 def _field(gene: str, judged: bool) -> dict[str, object]:
-    """Return the declaration of a field that a judge fills in or, without `judged`, of a search for the gene."""
+    """Return the declaration of a field that a judge fills in or, without `judged`, that is a search for the gene."""
     if judged:
         return {"description": "The gene that the response names", "ground_truth": gene}
     primitive = {"type": "TraceContains", "substring": gene}
@@ -90,7 +90,7 @@ def _field(gene: str, judged: bool) -> dict[str, object]:
 
 
 def read_results(file: Path) -> list[VerificationResult]:
-    """Return the results in a file of a run with `--full`; an empty list if the file does not exist."""
+    """Return the results in a file from a run with `--full`, or an empty list if the file does not exist."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]
 
@@ -98,7 +98,7 @@ def read_results(file: Path) -> list[VerificationResult]:
 class ObserverContract(RunContract):
     """The contract for the observers that a plugin offers under `settings` (hook `karenina_observers`).
 
-    Override `observed` to return what they left in a run's folder, such as the text of a file.
+    Override `observed` to return what the observers left in a run's folder, such as the text of a file.
     """
 
     def observed(self, folder: Path) -> object:
@@ -106,14 +106,14 @@ class ObserverContract(RunContract):
         raise NotImplementedError
 
     def observers(self, **settings: Any) -> Sequence[object]:
-        """Return the observers that the plugin offers under this configuration."""
+        """Return the observers that the plugin offers with this configuration."""
         offered: Sequence[object] = resolve_name(self.entry_point).karenina_observers(
             config=VerificationConfig(**settings)
         )
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark under `settings`, and return how it ended. Fails if an observer does."""
+        """Run the sample benchmark with `settings` and return how it ended. Fails if an observer does."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -146,7 +146,7 @@ class ObserverContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
-        """For an item whose result is already stored, observers see the end but no start."""
+        """For an item whose result is already stored, observers see the end but not the start."""
         first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
         assert first.by_item == second.by_item
 
@@ -158,18 +158,18 @@ class ObserverContract(RunContract):
 
 
 class AnyExecutor(Protocol):
-    """The fields of a `karenina_engine.run.executor.Executor` that the contract reads."""
+    """The fields of a `karenina_engine.run.executor.Executor` read by the contract."""
 
     name: ClassVar[str]
-    """The value of the setting `executor` that selects it."""
+    """The value of the `executor` setting that selects it."""
     description: ClassVar[str]
     """A one-line description."""
     settings: ClassVar[type[BaseModel] | None]
-    """Its settings model, if it has settings."""
+    """The executor's settings model, if it has settings."""
 
 
 class ExecutorContract(RunContract):
-    """The contract for an executor: set `executor`, and in `settings` the configuration that it needs."""
+    """The contract for an executor. Set `executor`, and in `settings`, any configuration that it needs."""
 
     executor: ClassVar[AnyExecutor]
 
@@ -199,7 +199,7 @@ class ExecutorContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_stored_results_are_kept(self, tmp_path: Path) -> None:
-        """A run that continues an earlier run's journal runs only the items that are missing from it."""
+        """A run that continues an earlier run's journal runs only the items missing from the journal."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
         timestamps = {result.item: result.metadata.timestamp for result in again.results}
@@ -232,13 +232,13 @@ class ExecutorContract(RunContract):
 
 
 class PanelContract(RunContract):
-    """The contract for a panel of judges: `settings` turns it on, and `judges` is the number of judges."""
+    """The contract for a panel of judges. `settings` turns on the panel, and `judges` is the number of judges."""
 
     judges: ClassVar[int] = 3
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server with the judges while the block lasts; yield it with the command options that select them."""
+        """Run a server with the judges inside the block, and yield it with the command options that select them."""
 
         def reply(request: Request) -> Any:
             judge = int(request.fields["model"].rpartition("-")[2])
@@ -251,7 +251,7 @@ class PanelContract(RunContract):
             yield server, [word for name in names for word in ("--judge", name)]
 
     def evaluated(self, folder: Path, opinion: Opinion, *, panel: bool = True) -> tuple[SampleRun, int]:
-        """Return how a run ended, and the number of its calls; with `panel=False`, `settings` is not used."""
+        """Return how a run ended and how many calls it made. With `panel=False`, `settings` is not used."""
         with self.served(opinion) as (server, judges):
             run = self.run(folder, *judges, judged=True, **(self.settings if panel else {}))
         return run, len(server.log)
@@ -304,5 +304,5 @@ class PanelContract(RunContract):
 
 
 def _right(_judge: int, question: str) -> str:
-    """Return the correct answer to a question, whatever the judge."""
+    """Return the correct answer to a question, regardless of the judge."""
     return GENES[question]

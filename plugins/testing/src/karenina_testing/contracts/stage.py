@@ -1,6 +1,6 @@
-"""The contracts for stages, answer checks (`CheckStage`), and stages that fill templates (slot 7).
+"""The contracts for stages, answer checks (`CheckStage`) and stages that fill in templates (slot 7).
 
-Every stage keeps to its declarations, shows models no truth, and survives failing models.
+Every stage must keep to its declarations, must not show models the ground truth, and must survive failing models.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -30,21 +30,22 @@ from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import StageRun, configure, run_stage
 
 TRUTH: Final = "truth-4711-that-no-model-may-see"
-"""The raw answer to the sample question, which no model may see."""
+"""The raw answer to the sample question. No model may see it."""
 
 
 class StageContract(PluginContract):
     """The contract for a stage, run alone with the artifacts of a sample item.
 
     - `stage`: the stage class.
-    - `artifacts`: values for the artifacts that the stage requires and for optional ones that it reads.
+    - `artifacts`: values for the artifacts that the stage requires and for any optional artifacts that it reads.
     - `skipped_with`: additional artifacts, each of which must make the stage skip the item.
     - `question`: the item's question; its `raw_answer` must not reach any model.
     - `settings`: the run's configuration.
-    - `truths`: additional texts that must not reach any model.
+    - `truths`: additional strings that must not reach any model.
     - `plugins`: additional plugins that the stage needs.
 
-    If the stage calls models, override `fill`, `say` and `act`, which reply as the functions of `ScriptedModels` do.
+    If the stage calls models, override `fill`, `say` and `act`, which reply in the same way as the functions of
+    `ScriptedModels`.
     """
 
     stage: ClassVar[type[Stage]]
@@ -66,20 +67,20 @@ class StageContract(PluginContract):
         return "an answer"
 
     def act(self, messages: Sequence[Message], info: CallInfo) -> Sequence[Message] | AgentReply:
-        """Return the trace of an agent."""
+        """Return an agent's trace."""
         return [Message.assistant("an answer")]
 
     @property
     def slot(self) -> Slot | None:
-        """The slot for which the installed plugin offers the stage; if no plugin offers it, its class's `for_slot`.
+        """The slot for which the installed plugin offers the stage, or the class's `for_slot` if no plugin offers it.
 
-        None means that the stage has no slot: its relations to other stages decide its place.
+        None means that the stage has no slot and its position depends on its relations to other stages.
         """
         offered = [stage.slot for stage in registered_stages(active_plugins()) if stage.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
 
     def models(self) -> ScriptedModels:
-        """Return the models that the stage calls, which record every request."""
+        """Return the models called by the stage. They record every request."""
         return ScriptedModels(fill=self.fill, say=self.say, act=self.act)
 
     def run(
@@ -87,7 +88,7 @@ class StageContract(PluginContract):
     ) -> StageRun:
         """Run the stage alone, then its clean-up, and return the run.
 
-        `artifacts` replace those of the sample, and `settings` are added to the contract's.
+        `artifacts` replace the sample's artifacts, and `settings` are added to the contract's settings.
         """
 
         async def run() -> StageRun:
@@ -106,11 +107,11 @@ class StageContract(PluginContract):
         return asyncio.run(run())
 
     def test_its_declarations_are_valid(self) -> None:
-        """A plugin whose stage has an invalid declaration is refused with the same message."""
+        """A plugin whose stage has an invalid declaration is rejected with the same message."""
         assert why_refused(self.stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
-        """It reads and sets only what it declares, and sets all that it produces."""
+        """The stage reads and sets only what it declares, and sets everything that it declares to produce."""
         run = self.run()
         assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
         missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
@@ -173,14 +174,14 @@ class StageContract(PluginContract):
         assert [name for model in models for name in find_unmarked_fields(model)] == []
 
     def config(self, models: ScriptedModels, settings: Mapping[str, Any]) -> VerificationConfig:
-        """Return the configuration of a run with the stage alone."""
+        """Return the configuration for a run with the stage alone."""
         return configure(self.stage, models, self.plugins, settings=settings, slot=self.slot)[1]
 
 
 def failing_models(failure: str) -> ScriptedModels:
     """Return models whose calls all fail.
 
-    `failure` is `no server`, `no reply` (empty text), or any other text for replies that are not JSON.
+    `failure` is `no server`, `no reply` (an empty string), or any other string to be used as a reply that is not JSON.
     """
 
     def fail(*_: object) -> Any:
@@ -195,7 +196,7 @@ def failing_models(failure: str) -> ScriptedModels:
 
 
 class CheckContract(StageContract):
-    """The contract for an answer check, which passes the response `passing` and vetoes the response `failing`.
+    """The contract for an answer check that passes the response `passing` and vetoes the response `failing`.
 
     If a judge decides, override `fill` to reply to the requests about both responses.
     """
@@ -239,14 +240,14 @@ class CheckContract(StageContract):
 
 
 class ParseStageContract(StageContract):
-    """The contract for a stage that fills a template from a response.
+    """The contract for a stage that fills in a template from a response.
 
     - `question`: a question whose `answer_template` is the template's source.
     - `template`: the template, bound to a question:
       `karenina_template.templates.load_template(source).for_question("q1")`.
-    - `response`: a response with a wrong answer; it must not contain any of the template's truths.
+    - `response`: a response with a wrong answer; it must not contain any of the template's ground truths.
     - `extracted`: the values that the stage must extract from `response`.
-    - `usual`: whether the stage is the default, which fills templates if the configuration selects no other.
+    - `usual`: whether the stage is the default, which fills in templates unless the configuration selects another.
     """
 
     question: ClassVar[Question]
@@ -261,7 +262,7 @@ class ParseStageContract(StageContract):
         return self._artifacts(self.response)
 
     def _artifacts(self, response: str) -> dict[AnyKey, object]:
-        """Return the artifacts of an item with the template and this response."""
+        """Return the artifacts for an item with the template and this response."""
         return {
             ArtifactKeys.RAW_ANSWER_CLASS: type(
                 self.template.bind(dict.fromkeys(self.template.judge_fields), response)
@@ -272,7 +273,7 @@ class ParseStageContract(StageContract):
 
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
-        """The template's truths as text, without booleans and empty ones."""
+        """The template's ground truths as strings, without booleans and empty values."""
         parts = [part for value in self.template.expected().values() for part in _parts(value)]
         return [str(value) for value in parts if value is not None and not isinstance(value, bool)]
 
@@ -310,5 +311,5 @@ class ParseStageContract(StageContract):
 
 
 def _parts(value: object) -> Iterable[object]:
-    """Return the elements of a list, or any other value as the only element."""
+    """Return the elements of a list, or any other value as a single element."""
     return value if isinstance(value, list) else [value]

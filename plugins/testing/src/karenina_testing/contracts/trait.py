@@ -28,7 +28,7 @@ SCORES = ArtifactKey("contract.scores", list)
 
 
 class AnyScore(Protocol):
-    """The fields of a `karenina_rubric.evaluators.TraitScore` that the contract reads."""
+    """The fields of a `karenina_rubric.evaluators.TraitScore` read by the contract."""
 
     @property
     def trait(self) -> str:
@@ -36,7 +36,7 @@ class AnyScore(Protocol):
 
     @property
     def result_field(self) -> str:
-        """The result field that holds the score."""
+        """The result field that contains the score."""
 
     @property
     def score(self) -> Any:
@@ -44,7 +44,7 @@ class AnyScore(Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why there is no score, or None."""
+        """The reason why there is no score, or None."""
 
 
 class AnyEvaluator(Protocol):
@@ -63,12 +63,12 @@ class AnyEvaluator(Protocol):
 
 
 class TraitContract(PluginContract):
-    """The contract for a kind of rubric trait with its evaluator.
+    """The contract for a kind of rubric trait and its evaluator.
 
-    - `trait`: a trait of the kind, with fields other than the defaults.
+    - `trait`: a trait of this kind, with fields that differ from the defaults.
     - `evaluator`: the evaluator that scores it.
     - `scores`: sample answers, each with its expected score.
-    - `lowest`, `highest`: the score range; leave them out for scores that are not numbers.
+    - `lowest`, `highest`: the score range; leave these out if scores are not numbers.
     - `settings`: the run's configuration; `plugins`: additional plugins that the evaluator needs.
 
     If a judge scores the trait, override `fill` or `say` to reply to the request.
@@ -93,7 +93,7 @@ class TraitContract(PluginContract):
         return "an answer"
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
-        """Return the scores for the answer `text` on `traits` (default: the sample trait).
+        """Return the scores of the answer `text` for the `traits` (default: the sample trait).
 
         Raises `RuntimeError` if the evaluation failed as a whole.
         """

@@ -1,6 +1,6 @@
 """The wire format of a provider's server, which the author of an adapter defines once for all contracts.
 
-`ChatCompletions` and `MessagesAPI` are those of OpenAI's and Anthropic's interfaces.
+`ChatCompletions` and `MessagesAPI` are the wire formats of OpenAI's and Anthropic's interfaces.
 """
 
 from __future__ import annotations
@@ -27,24 +27,27 @@ if TYPE_CHECKING:
 
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The API key of every model in the contracts; it must never be shown."""
+"""The API key of every model in the contracts. It must never be shown."""
 
 
 class WireFormat:
     """An adapter and the wire format of its servers.
 
-    Set `entry_point` and `interface`, and define `reply` and `read`. The defaults of the rest suit a provider that uses
-    an API key and reports usage, and ports that make one POST request for each call.
+    Set `entry_point` and `interface`, and define `reply` and `read`. All other defaults suit a provider that uses an
+    API key and reports usage, and ports that make one POST request per call.
 
     - `base_path`: the path after the server's host and port in `endpoint_base_url`.
-    - `fields`: additional fields of every model.
-    - `usage`: the usage that the scripted server reports for each call; set counts that the format lacks to 0.
-    - `finish_reasons`: the finish reasons that the format can express, besides `tool_calls`.
+    - `fields`: additional fields for every model.
+    - `usage`: the usage that the scripted server reports for each call; set any counts missing from the format to
+      0.
+    - `finish_reasons`: the finish reasons that the format can express, in addition to `tool_calls`.
     - `sends_key`: whether `endpoint_api_key` is sent at all.
-    - `sends_model_name`: whether a request names its model; False for a server that has only one.
-    - `agent_seconds`: the time limit of an agent whose server hangs; raised if the agent's first turn takes longer.
+    - `sends_model_name`: whether a request names its model; False for a server that has only one model.
+    - `agent_seconds`: the time limit for an agent whose server hangs; increased if the agent's first turn takes
+      longer.
     - `parameters`: sampling parameters that must reach the server.
-    - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected outcome.
+    - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected
+      outcome.
     """
 
     entry_point: ClassVar[str]
@@ -62,7 +65,7 @@ class WireFormat:
     odd_forms: ClassVar[Mapping[str, OddReply]] = {}
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """Return the JSON body of a successful reply with the text and the tool calls of `said`."""
+        """Return the JSON body of a successful reply with the text and tool calls of `said`."""
         raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
 
     def read(self, request: Request) -> Sequence[Message]:
@@ -70,7 +73,7 @@ class WireFormat:
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the structured mode that `request` uses.
+        """Return the body of a reply with the JSON `text`, in the structured mode used by `request`.
 
         By default, the JSON is the reply's text.
         """
@@ -81,11 +84,11 @@ class WireFormat:
         return {"type": "error", "error": {"type": "scripted_error", "message": message}}
 
     def is_call(self, request: Request) -> bool:
-        """Return whether `request` is a model call, and not, for example, a health check."""
+        """Return whether `request` is a model call, as opposed to, for example, a health check."""
         return request.method == "POST"
 
     def reading(self, file: Path, id: str) -> ToolCall:
-        """Return the tool call with which an agent reads `file` in its workspace; the file need not exist."""
+        """Return the tool call that an agent uses to read `file` in its workspace. The file need not exist."""
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
@@ -107,7 +110,7 @@ class WireFormat:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:
-        """Return an error reply with this status. `_` in header names becomes `-`."""
+        """Return an error reply with this status. `_` in header names is replaced by `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Reply(self.error(status, message), status, named)
 
@@ -117,26 +120,26 @@ class WireFormat:
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        """Return a function that makes a successful reply with the JSON `text` to a parser port's request."""
+        """Return a function that replies successfully to a parser port's request, with the JSON `text`."""
         return lambda request: Reply(self.filled(request, text))
 
 
 class PortContract(WireFormat):
-    """The base class of the contracts for one port, whose name in `AdapterSpec` is `port_name`."""
+    """Base class of the contracts for a single port, whose name in `AdapterSpec` is `port_name`."""
 
     port_name: ClassVar[Literal["llm", "parser", "agent"]]
 
     def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`; fails if the adapter has no port of this kind."""
+        """Return a new port for `model`. Fails if the adapter has no port of this kind."""
         factory = getattr(self.spec, self.port_name)
         assert factory is not None, f"the interface {self.interface} has no {self.port_name} port"
         return factory(model)
 
 
 class ChatCompletions(WireFormat):
-    """A chat completions server. Set `entry_point` and `interface`; override what is different in your adapter.
+    """A chat completions server. Set `entry_point` and `interface`, and override anything that differs in your adapter.
 
-    A parser that forces a tool gets a reply with a call to that tool.
+    A parser that forces the use of a tool gets a reply with a call to that tool.
     """
 
     odd_replies: ClassVar[Mapping[str, OddReply]] = CHAT_REPLIES
@@ -147,11 +150,11 @@ class ChatCompletions(WireFormat):
         return completion_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
 
     def read(self, request: Request) -> Sequence[Message]:
-        """Return the messages of `request`."""
+        """Return the messages in `request`."""
         return [read_message(message) for message in request.body["messages"]]
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the JSON as the arguments of the tool that `request` forces, else as text."""
+        """Return the JSON as the arguments of the tool that `request` forces, or as text if there is none."""
         choice = request.body.get("tool_choice")
         if not isinstance(choice, dict):
             return super().filled(request, text)
@@ -166,10 +169,10 @@ class ChatCompletions(WireFormat):
 
 
 class MessagesAPI(WireFormat):
-    """A Messages API server. Set `entry_point` and `interface`; override what is different in your adapter.
+    """A Messages API server. Set `entry_point` and `interface`, and override anything that differs in your adapter.
 
     Part of the input is reported as written to the cache, and part as read from the cache; both count as input. A
-    parser that forces a tool gets a reply with a call to that tool.
+    parser that forces the use of a tool gets a reply with a call to that tool.
     """
 
     base_path: ClassVar[str] = ""
@@ -185,13 +188,13 @@ class MessagesAPI(WireFormat):
         return message_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
 
     def read(self, request: Request) -> Sequence[Message]:
-        """Return the system prompt and the messages of `request`."""
+        """Return the system prompt and messages in `request`."""
         system = request.body.get("system") or ""
         text = system if isinstance(system, str) else "\n".join(block["text"] for block in system)
         return [*([Message.system(text)] if text else ()), *anthropic.read(request.body["messages"])]
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the JSON as the input of the tool that `request` forces, else as text."""
+        """Return the JSON as the input of the tool that `request` forces, or as text if there is none."""
         choice = request.body.get("tool_choice") or {}
         if choice.get("type") != "tool":
             return super().filled(request, text)

@@ -1,13 +1,13 @@
-"""A scripted server in a process of its own. It prints its URL and serves until it is stopped.
+"""A scripted server in its own process. It prints its URL and serves requests until it is stopped.
 
     python -m karenina_testing.server --reply Paris. --share 429:1=0.1 --share hang=0.02 --latency 0.3
     python -m karenina_testing.server --script cases.jsonl
 
-Each line of a script is for one item. `item` is the item's key; without one, the key is the text in `question` or the
-key in `case`. `side` is `answer` or `judge`; if it is missing, the line is for both. What is sent is `text`, `fault`,
-or a literal reply: `status` and `body`, `stream` and `done`, or `raw`. Several lines of one item and side are for its
-calls in order; `{"item": "17"}` alone stands for the default reply. GET /log returns the log as JSON lines, /stats
-counts.
+Each line of a script is for one item. `item` is the item's key; if it is missing, the key is the text in `question` or
+the key in `case`. `side` is `answer` or `judge`; if it is missing, the line applies to both. The line sends `text`,
+`fault`, or a literal reply: `status` and `body`, `stream` and `done`, or `raw`. Several lines for the same item and
+side apply to its calls in order; `{"item": "17"}` alone stands for the default reply. GET /log returns the log as JSON
+lines, and /stats returns counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Return the items of both sides from JSON lines.
+    """Return the items for both sides from JSON lines.
 
     Raises `ValueError`, with the line number, if a line is malformed.
     """
@@ -45,9 +45,9 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Return a line's item, its side (None for both), and what is sent (None for the default reply).
+    """Return a line's item, its side (None for both), and what to send (None for the default reply).
 
-    Raises `TypeError` if the line is not a JSON object, and `ValueError` for an unknown side or fault, or without an
+    Raises `TypeError` if the line is not a JSON object, and `ValueError` if the side or fault is unknown or there is no
     item.
     """
     if not isinstance(case, Mapping):
@@ -66,7 +66,7 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server until it is stopped; print its URL when it listens. Exits with status 2 for bad arguments."""
+    """Run a server until it is stopped, printing its URL once it listens. Exits with status 2 for invalid arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m karenina_testing.server",
         description=__doc__,

@@ -1,4 +1,4 @@
-"""One connection of the scripted server: it parses requests from bytes and writes replies as bytes."""
+"""A connection to the scripted server, which parses requests from bytes and writes replies as bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Owner(Protocol):
-    """The server that a connection belongs to."""
+    """The server to which a connection belongs."""
 
     def opened(self, connection: Connection) -> int:
         """Count an open connection and return its number, from 1."""
@@ -31,10 +31,10 @@ class Owner(Protocol):
         """Count a closed connection."""
 
     def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
-        """Return a note to be passed to `sent`, and the reply to the request."""
+        """Return a note to pass to `sent`, and the reply to the request."""
 
     def failed(self, problem: BaseException) -> None:
-        """Record what a function in the script raised, or why a reply could not be sent."""
+        """Record an exception raised by a function in the script, or the reason why a reply could not be sent."""
 
     def sent(self, note: Any, whole: bool) -> None:
         """Record whether the whole reply was sent while the client was still connected."""
@@ -57,18 +57,18 @@ class Connection(asyncio.Protocol):
         self._number = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport, and report the connection to the owner."""
+        """Store the transport and report the connection to the owner."""
         self._transport = transport
         self._number = self._owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop a reply that is in progress, and report the end of the connection to the owner."""
+        """Stop any reply in progress and report the end of the connection to the owner."""
         self._gone.set()
         self._writable.set()
         self._owner.closed(self)
 
     def pause_writing(self) -> None:
-        """Pause sending: the client is slow."""
+        """Pause sending, because the client is slow."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -76,22 +76,22 @@ class Connection(asyncio.Protocol):
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Store the data, and reply once a request is complete."""
+        """Store the data and reply once a request is complete."""
         self._got += data
         if not self._busy and len(self._got) >= self._needed:
             self._serve_or_refuse()
 
     def close(self) -> None:
-        """Abort the connection, and any reply in progress."""
+        """Abort the connection and any reply in progress."""
         if self._task is not None:
             self._task.cancel()
         if self._transport is not None:
             self._transport.abort()
 
     def _serve_or_refuse(self) -> None:
-        """Serve the complete requests; refuse a malformed one with status 400, and close the connection.
+        """Serve the complete requests. Refuse a malformed one with status 400 and close the connection.
 
-        Any other exception is reported to the owner, and closes the connection too.
+        Any other exception is reported to the owner and also closes the connection.
         """
         try:
             self._serve()
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
-        """Serve the complete requests in order, until a reply takes time.
+        """Serve the complete requests in order, stopping at a reply that takes time.
 
         Raises `MalformedRequest` if a request cannot be read.
         """
@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Return the next request; None while it is incomplete. Raises `MalformedRequest` if it is not HTTP."""
+        """Return the next request, or None if it is incomplete. Raises `MalformedRequest` if it is not HTTP."""
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection as `reply.end` says; `leaves` is whether the client wants it closed."""
+        """Close, reset or keep the connection, depending on `reply.end` and on whether the client `leaves`."""
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -241,9 +241,9 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the body of a chunked request and the bytes after it; None while the body is incomplete.
+    """Return the body of a chunked request and the bytes after it, or None if the body is incomplete.
 
-    Raises `MalformedRequest` if the length of a chunk is not a number.
+    Raises `MalformedRequest` if a chunk's length is not a number.
     """
     parts: list[bytes] = []
     while True:
@@ -260,7 +260,7 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
-    """Return the number in a text, in the number system `system`. Raises `MalformedRequest` if it is not one."""
+    """Parse a number in the number system `system`. Raises `MalformedRequest` if the text is not such a number."""
     if not pattern.fullmatch(text):
         raise MalformedRequest("the length of the body is not a number that a server accepts")
     return int(text, system)

@@ -1,4 +1,4 @@
-"""Requests as received, and replies to be sent."""
+"""Requests as received and replies to be sent."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class MalformedRequest(ValueError):
-    """Raised when a request cannot be read; the reply has status 400."""
+    """Raised when a request cannot be read. The reply has status 400."""
 
 
 @dataclass(eq=False)
 class Request:
-    """One request as received. `path` includes the query; `connection` is the number of the connection, from 1.
+    """One request as received. `path` includes the query; `connection` is the number of the connection, starting at 1.
 
-    Secrets in headers and query are not masked here, only in the log's output.
+    Secrets in the headers and query are not masked here, but only in the log's output.
     """
 
     method: str
@@ -45,19 +45,19 @@ class Request:
 
     @cached_property
     def body(self) -> Any:
-        """The body, parsed as JSON. Raises `ValueError` if it is not JSON."""
+        """The body, parsed as JSON. Raises `ValueError` if the body is not JSON."""
         return json.loads(self.data)
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The body as a JSON object; empty if the body is anything else."""
+        """The body as a JSON object, or an empty one if the body is anything else."""
         try:
             return self.body if isinstance(self.body, dict) else {}
         except ValueError:
             return {}
 
     def check(self) -> None:
-        """Raise `MalformedRequest` if the body is nested too deeply to be parsed. A body that is not JSON passes."""
+        """Raise `MalformedRequest` if the body is too deeply nested to be parsed. Accept a body that is not JSON."""
         try:
             len(self.texts)
         except RecursionError:
@@ -65,18 +65,18 @@ class Request:
 
     @property
     def whole(self) -> str:
-        """Everything that the client sent: request line, headers and body."""
+        """Everything sent by the client: request line, headers and body."""
         lines = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
         return "\n".join([*lines, "", self.text])
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether this is a request to Anthropic's Messages API; any other is treated as one for chat completions."""
+        """Whether this is a request to Anthropic's Messages API. Any other is treated as a chat completions request."""
         return self.path.partition("?")[0].endswith("/messages")
 
     @cached_property
     def texts(self) -> Sequence[tuple[str, str]]:
-        """The role and text of each message; a Messages API system prompt comes first."""
+        """The role and text of each message. A Messages API system prompt comes first."""
         fields = self.fields
         system = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def asks_for_json(self) -> bool:
-        """Whether the request asks for JSON: with a response format, an output format, or a forced tool."""
+        """Whether the request asks for JSON by means of a response format, an output format or a forced tool."""
         fields = self.fields
         choice = fields.get("tool_choice")
         forced = isinstance(choice, dict) and choice.get("type") in ("function", "tool")
@@ -96,13 +96,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """What the model says. The server sends it in the request's API format, streamed if the request asks for that.
+    """What the model says. The server sends this in the request's API format, streamed if the request asks for
+    streaming.
 
-    If the request forces a tool, as a judge's may, a text that is a JSON object becomes the arguments of a tool call.
+    If the request forces a tool, as a judge's may, text that is a JSON object becomes the arguments of a tool call.
 
     `usage` defaults to one token for every four characters. `finish` is one of the core's finish reasons or a
-    provider's own word, and defaults to `stop` or `tool_calls`. `logprobs` is sent unchanged, with chat completions
-    only.
+    provider's own word, and defaults to `stop` or `tool_calls`. `logprobs` is sent unchanged, but only with chat
+    completions.
     """
 
     text: str | None = ""
@@ -119,15 +120,17 @@ class Reply:
     """One literal HTTP reply.
 
     - `body`: text and bytes are sent unchanged, anything else as JSON.
-    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, a number is a pause in seconds, and
+    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, numbers are pauses in seconds, and
       anything else is sent as a server-sent event with JSON data. `done` adds `data: [DONE]`.
-    - `raw`: bytes in place of everything, including status line and headers; only `chunks` follow, without framing.
-    - `headers`: additional headers. They replace those of the same name that the server would send (`Content-Type`,
-      `Content-Length`, `Transfer-Encoding`).
+    - `raw`: bytes in place of everything, including the status line and headers; only `chunks` follow, without
+      framing.
+    - `headers`: additional headers. They replace any headers of the same name that the server would send
+      (`Content-Type`, `Content-Length`, `Transfer-Encoding`).
     - `delay`: seconds before the first byte.
-    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length is still that of the whole body.
-    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the client
-      disconnects (`hang`).
+    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length header still states the length of
+      the whole body.
+    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the
+      client disconnects (`hang`).
     - `name`: the name of the fault in the log.
     """
 
@@ -144,10 +147,10 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Return the literal reply that a test case describes: `status` and `body`, or `stream` (events) and `done`.
+        """Return the literal reply described by a test case: `status` and `body`, or `stream` (events) and `done`.
 
-        `headers`, `delay`, `cut` and `end` are the fields of the reply; `raw` is text, and `case` becomes the name.
-        Other keys are ignored.
+        `headers`, `delay`, `cut` and `end` are fields of the reply; `raw` is text, and `case` becomes the name. Other
+        keys are ignored.
         """
         fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
@@ -160,7 +163,7 @@ class Reply:
 
     @property
     def payload(self) -> bytes:
-        """The body as bytes; `chunks` are ignored."""
+        """The body as bytes, ignoring `chunks`."""
         if isinstance(self.body, bytes):
             return self.body
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode("utf-8", "surrogatepass")
@@ -178,7 +181,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Yield the stream's pieces as bytes, and the pauses in seconds as numbers."""
+        """Yield the pieces of the stream as bytes, and pauses in seconds as numbers."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk
@@ -200,7 +203,7 @@ def event(data: Any, name: str = "") -> bytes:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content, with a line break between parts; "" for content without text."""
+    """Return the text of a message's content, with a line break between parts, or "" for content without text."""
     if isinstance(content, list):
         return "\n".join(_text(part) for part in content)
     if isinstance(content, dict):

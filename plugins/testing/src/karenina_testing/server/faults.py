@@ -1,4 +1,4 @@
-"""Server and network faults: each turns a good reply into a bad one."""
+"""Server and network faults, each of which turns a good reply into a bad one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK: Final = 2**16
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault. `change` takes a request and its good reply and returns the bad reply; `name` is the name in the log."""
+    """A fault. `change` takes a request and its good reply and returns the bad reply; `name` is used in the log."""
 
     name: str
     change: Callable[[Request, Reply], Reply]
@@ -27,15 +27,15 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply, or the good one if the fault does not apply to it."""
+        """Return the bad reply, or the good one if the fault does not apply."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Return a fault that replies with a status. The default `body` is an error in the API format of the request.
+    """Return a fault that replies with a status. The default `body` is an error in the request's API format.
 
-    `_` in header names becomes `-`.
+    `_` in header names is replaced by `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:
@@ -77,7 +77,7 @@ cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data
 """The body ends after a third, with the matching Content-Length."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _insert_invalid_bytes))
-"""The first text in the body starts with bytes that are not UTF-8."""
+"""The first string in the body starts with bytes that are not UTF-8."""
 
 byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
 """The body starts with a byte-order mark."""
@@ -85,13 +85,13 @@ byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(goo
 carriage_returns: Final = Fault(
     "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
 )
-"""Lines of a stream end with CR alone. A reply that is not a stream stays unchanged."""
+"""The lines of a stream end with CR alone. A reply that is not a stream is unchanged."""
 
 comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
-"""There are comments between the events of a stream. A reply that is not a stream stays unchanged."""
+"""There are comments between the events of a stream. A reply that is not a stream is unchanged."""
 
 no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
-"""A stream ends without `[DONE]`. A reply that is not a stream stays unchanged."""
+"""The stream ends without `[DONE]`. A reply that is not a stream is unchanged."""
 
 endless: Final = Fault("endless", lambda _, good: _with_chunks(good, repeat(b" " * _BLOCK)))
 """The body never ends."""
@@ -104,7 +104,7 @@ web_page: Final = Fault(
 
 
 def says(name: str, said: Say) -> Fault:
-    """Return a fault called `name`, with which the model says `said` instead of the good reply."""
+    """Return a fault called `name` that makes the model say `said` instead of the good reply."""
     return Fault(name, lambda request, _: spoken(request, said))
 
 
@@ -143,7 +143,7 @@ def content_type(kind: str = "text/html") -> Fault:
 
 
 def content_length(difference: int) -> Fault:
-    """Return a fault that adds `difference` bytes to the Content-Length; the connection is closed after the reply."""
+    """Return a fault that adds `difference` bytes to the Content-Length. The connection is closed after the reply."""
 
     def change(_: Request, good: Reply) -> Reply:
         whole = _with_body(good, lambda data: data)
@@ -160,7 +160,7 @@ def slow_start(seconds: float) -> Fault:
 
 
 def drip(seconds: float, size: int = 1) -> Fault:
-    """Return a fault that sends the good reply `size` bytes at a time, with a pause of `seconds` after each."""
+    """Return a fault that sends the good reply `size` bytes at a time, pausing for `seconds` after each piece."""
 
     def change(_: Request, good: Reply) -> Reply:
         data = _bytes(good)
@@ -199,15 +199,15 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return a fault that sends `data` in place of the whole reply, status line included."""
+    """Return a fault that sends `data` in place of the whole reply, including the status line."""
     return Fault("raw", lambda _, __: Reply(raw=data, end=end))
 
 
 def named(text: str) -> Fault:
     """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
 
-    The values after the colons are arguments of the function with that name. Raises `ValueError` for an unknown name,
-    and for values that do not fit the function.
+    The values after the colons are arguments to the function of that name. Raises `ValueError` if the name is unknown
+    or the values are not valid arguments.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():
@@ -229,19 +229,19 @@ def named(text: str) -> Fault:
 
 
 def _number(value: str) -> int | float:
-    """Return the number in a text: an integer, or a float if it contains a point."""
+    """Parse a number: an integer, or a float if the text contains a decimal point."""
     return float(value) if "." in value else int(value)
 
 
 def _bytes(reply: Reply) -> bytes:
-    """Return the body of a reply, or its whole stream without pauses, as bytes."""
+    """Return the body of a reply, or its whole stream without the pauses, as bytes."""
     if reply.chunks is None:
         return reply.payload
     return b"".join(piece for piece in reply.pieces() if isinstance(piece, bytes))
 
 
 def _as_body(reply: Reply) -> Reply:
-    """Return a streamed reply as one that is sent as a whole; any other reply unchanged."""
+    """Convert a streamed reply to one that is sent as a whole. Other replies are returned unchanged."""
     if reply.chunks is None:
         return reply
     headers = {"Content-Type": "text/event-stream", **reply.headers}
@@ -249,13 +249,13 @@ def _as_body(reply: Reply) -> Reply:
 
 
 def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Return the reply with the result of `change` as its body; a stream becomes a single chunk."""
+    """Return the reply with the result of `change` as its body. A stream becomes a single chunk."""
     data = change(_bytes(good))
     return replace(good, body=data) if good.chunks is None else replace(good, chunks=[data], done=False)
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Return the reply with the result of `change` as its stream; unchanged if it is not a stream."""
+    """Return the reply with the result of `change` as its stream, or unchanged if it is not a stream."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -264,19 +264,19 @@ def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_chunks(good: Reply, pieces: Iterable[Any]) -> Reply:
-    """Return the reply with `pieces` as its stream; its Content-Type is kept."""
+    """Return the reply with `pieces` as its stream, keeping its Content-Type."""
     kind = {"Content-Type": "application/json"} if good.chunks is None else {}
     return replace(good, body="", chunks=pieces, done=False, headers={**kind, **good.headers})
 
 
 def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
-    """Return the reply with these headers, which replace those with the same name in any case."""
+    """Return the reply with these headers, which replace headers of the same name, ignoring case."""
     names = {name.lower() for name in headers}
     return replace(good, headers={**{k: v for k, v in good.headers.items() if k.lower() not in names}, **headers})
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Return the data with two bytes that are not UTF-8 at the start of the first text in it."""
+    """Return the data with two bytes that are not UTF-8 inserted at the start of its first string."""
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:
             return data.replace(mark, mark + b"\xff\xfe", 1)
@@ -284,7 +284,7 @@ def _insert_invalid_bytes(data: bytes) -> bytes:
 
 
 def _with_comments(data: bytes) -> bytes:
-    """Return a stream with a comment before it and after each event."""
+    """Return a stream with a comment before it and one after each event."""
     return b": a comment\n\n" + data.replace(b"\n\n", b"\n\n: ping\n\n")
 
 

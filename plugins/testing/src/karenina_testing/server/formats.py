@@ -1,4 +1,4 @@
-"""The formats of OpenAI chat completions and Anthropic's Messages API: replies, streams and errors."""
+"""The formats of OpenAI's chat completions and Anthropic's Messages API: replies, streams and errors."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PIECE: Final = 16
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return what the model says, in the API format of `request`.
+    """Return what the model says, in the request's API format.
 
-    If `request` forces a tool, a text that is a JSON object becomes a call to that tool.
+    If `request` forces a tool, text that is a JSON object becomes a call to that tool.
     """
     said = as_forced_call(said, request)
     streamed = bool(request.fields.get("stream"))
@@ -48,7 +48,10 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Return `said` as a call to the tool that `request` forces; unchanged without such a tool or a JSON object."""
+    """Return `said` as a call to the tool that `request` forces.
+
+    Unchanged if no tool is forced or the text is not a JSON object.
+    """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
         return said
@@ -63,7 +66,7 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return the body of an error reply in the API format of `request`."""
+    """Return the body of an error reply in the request's API format."""
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 
@@ -80,7 +83,7 @@ def message_error(status: int, message: str) -> dict[str, Any]:
 def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
     """Return a chat completion with one choice.
 
-    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    If `said` has no usage, the usage is estimated from the lengths of `request` and the text.
     """
     usage = said.usage or _estimate_usage(said, request)
     message: dict[str, Any] = {"role": "assistant", "content": said.text}
@@ -117,7 +120,7 @@ def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
     """Return a Messages API message.
 
-    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    If `said` has no usage, the usage is estimated from the lengths of `request` and the text.
     """
     usage = said.usage or _estimate_usage(said, request)
     finish = said.finish or ("tool_calls" if said.calls else "stop")
@@ -148,13 +151,13 @@ def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def _estimate_usage(said: Say, request: Request | None) -> Usage:
-    """Return a usage of one token for every four characters, but at least one input and one output token."""
+    """Estimate the usage as one token for every four characters, with at least one input and one output token."""
     sent = len(request.data) if request is not None else 0
     return Usage(max(sent // 4, 1), max(len(said.text or "") // 4, 1), calls=1)
 
 
 def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator[dict[str, Any]]:
-    """Yield the chunks of a streamed completion; the last one contains the usage if it is `counted`."""
+    """Yield the chunks of a streamed completion. If `counted`, the last chunk contains the usage."""
     head = {"id": completion["id"], "object": "chat.completion.chunk", "created": 1, "model": completion["model"]}
     (choice,) = completion["choices"]
     message = choice["message"]
@@ -204,7 +207,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the content of a block in pieces, as the API streams it."""
+    """Yield a block's content in pieces, as streamed by the API."""
     if block["type"] == "text":
         yield from ({"type": "text_delta", "text": part} for part in _parts(block["text"]))
     elif block["type"] == "thinking":
@@ -216,5 +219,5 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parts(text: str | None) -> Sequence[str]:
-    """Return a text in pieces of 16 characters; empty for None and ""."""
+    """Split a string into pieces of 16 characters. Empty for None and ""."""
     return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)] if text else []

@@ -21,13 +21,13 @@ from karenina_toolkit.http.urls import MASK
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
 """The reply to one request: what the model says, a literal reply, a JSON object (a literal reply's body), or a fault.
 
-None stands for the side's default. A function takes the request and returns one of these, or an awaitable of one; it
+None stands for the side's default. A function takes the request and returns one of these or an awaitable of one; it
 runs in the server's event loop.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""One reply for all calls of an item, or a sequence with a reply for each call, whose last element is repeated.
+"""One reply for all calls for an item, or a sequence with a reply for each call, whose last element is repeated.
 
-In a sequence, a fault is applied to the next reply, or to the default if none follows.
+In a sequence, a fault is applied to the next reply, or to the default if no reply follows.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
@@ -40,13 +40,13 @@ _SECRET: Final = re.compile(
 
 @dataclass(eq=False)
 class Side:
-    """The script of one side: the answering model or the judge.
+    """The script for one side: the answering model or the judge.
 
     - `reply`: the default reply.
-    - `items`: the replies and faults of particular items, by key.
-    - `shares`: faults with their share of all calls, such as `{faults.hang: 0.02}`. Which calls are affected depends
-      only on `seed`, the side, the item and the call's number, not on the order in which calls arrive. Items in `items`
-      are never affected.
+    - `items`: the replies and faults for particular items, by key.
+    - `shares`: faults, each with its share of all calls, such as `{faults.hang: 0.02}`. Which calls are affected
+      depends only on `seed`, the side, the item and the call's number, not on the order in which calls arrive.
+      Items in `items` are never affected.
     """
 
     reply: Sent = _UNKNOWN
@@ -55,7 +55,7 @@ class Side:
     seed: int | str = 0
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for shares that are negative or add up to more than 1."""
+        """Raise `ValueError` if shares are negative or add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
             raise ValueError(
                 f"the shares of faults are {list(self.shares.values())}: their sum must be between 0 and 1"
@@ -63,13 +63,13 @@ class Side:
 
     @staticmethod
     def of(given: Side | Sent | Mapping[str, Sent]) -> Side:
-        """Return `given` as a side: a mapping is its `items`, anything else its `reply`."""
+        """Return `given` as a side. A mapping becomes its `items`, and anything else becomes its `reply`."""
         if isinstance(given, Side):
             return given
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` assign to a call; None if they assign none."""
+        """Return the fault assigned to a call by `shares`, or None if none is assigned."""
         if not self.shares:
             return None
         digest = hashlib.blake2b(f"{self.seed} {side} {item} {call}".encode("utf-8", "replace"), digest_size=8).digest()
@@ -85,9 +85,10 @@ class Side:
 class Entry:
     """One request and its reply.
 
-    `call` is the number of the call among its item's calls on its side, from 1. `at` is when the request arrived and
-    `sent_at` when the reply was sent, by `time.monotonic`. `whole` is whether the reply was sent while the client was
-    still connected; `refused` is whether the call was refused because too many were in flight.
+    `call` is the number of the call among its item's calls on its side, starting at 1. `at` is when the request
+    arrived, and `sent_at` is when the reply was sent, as measured by `time.monotonic`. `whole` says whether the reply
+    was sent while the client was still connected; `refused` says whether the call was refused because too many calls
+    were in flight.
     """
 
     item: str
@@ -102,17 +103,17 @@ class Entry:
 
     @property
     def fault(self) -> str | None:
-        """The name of the injected fault; None if there was none."""
+        """The name of the injected fault, or None if there was none."""
         return self.reply.name if self.reply is not None else None
 
     @property
     def status(self) -> int | None:
-        """The status that was sent; None if the reply was raw or there was none."""
+        """The status that was sent, or None if the reply was raw or there was none."""
         return self.reply.status if self.reply is not None and self.reply.raw is None else None
 
     @property
     def body(self) -> Any:
-        """The reply's body as text, bytes or JSON-compatible data; the chunks of a stream; None without a reply."""
+        """The reply's body as text, bytes or JSON-compatible data, or the chunks of a stream. None without a reply."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -122,7 +123,7 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as a JSON-compatible dict, without stream bodies, and with secrets replaced by `***`.
 
-        Secrets are recognized by the names of headers and query parameters. Bodies are not masked.
+        Secrets are recognized by the names of the headers and query parameters. Bodies are not masked.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
@@ -140,7 +141,7 @@ def _mask_query(target: str) -> str:
 
 
 class Log:
-    """The entries of all calls, in the order of arrival. It may be read while the server runs."""
+    """The entries for all calls, in order of arrival. The log may be read while the server runs."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -155,7 +156,7 @@ class Log:
             self.came.notify_all()
 
     def __getitem__(self, item: str) -> list[Entry]:
-        """Return an item's entries; an empty list if there are none."""
+        """Return an item's entries, or an empty list if there are none."""
         with self.came:
             return list(self._items.get(item, ()))
 
@@ -174,7 +175,7 @@ class Log:
             return {item: list(entries) for item, entries in self._items.items()}
 
     def faults(self) -> Counter[str]:
-        """Return how often each fault occurred."""
+        """Return the number of times each fault occurred."""
         return Counter(entry.fault for entry in self if entry.fault is not None)
 
     def clear(self) -> None:
@@ -184,7 +185,7 @@ class Log:
             self._items.clear()
 
     def to_jsonl(self) -> str:
-        """Return the log as JSON lines, with secrets masked as by `Entry.to_dict`."""
+        """Return the log as JSON lines, with secrets masked as in `Entry.to_dict`."""
         return "".join(json.dumps(entry.to_dict()) + "\n" for entry in self)
 
 
@@ -208,7 +209,7 @@ class Script:
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
         """Return the reply to a call, or an awaitable of the reply.
 
-        Raises `TypeError` for a value that cannot be a reply, and whatever a function of the script raises.
+        Raises `TypeError` if a value cannot be a reply, and also whatever a function in the script raises.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -224,7 +225,7 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the KEY of the last mark `[item KEY]`, else the longest script key, else the last user message."""
+        """Return the KEY of the last mark `[item KEY]`, the longest matching script key, or the last user message."""
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])
@@ -236,7 +237,7 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call, and the fault to apply to it; a fault takes the next reply in the sequence."""
+    """Return the reply to a call and the fault to apply to it. A fault uses up the next reply in the sequence."""
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
     fault = left[0] if left and isinstance(left[0], Fault) else None
@@ -244,9 +245,9 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
 
 
 def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
-    """Return the reply for a value in a script, or an awaitable of it; functions are called with the request.
+    """Return the reply for a value in a script, or an awaitable of the reply. Functions are called with the request.
 
-    None stands for the text `I do not know.` Raises `TypeError` for a value that cannot be a reply.
+    None stands for the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
     """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)
@@ -270,7 +271,7 @@ def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
 
 
 async def _await_reply(coming: Awaitable[Any], request: Request) -> Reply:
-    """Return the reply for a value that a function of the script returns asynchronously."""
+    """Return the reply for a value returned asynchronously by a function in the script."""
     reply = _make_reply(await coming, request)
     return reply if isinstance(reply, Reply) else await reply
 
@@ -282,5 +283,5 @@ async def _apply_fault(coming: Awaitable[Reply], fault: Fault | None, request: R
 
 
 def asks_the_judge(request: Request) -> bool:
-    """Return whether a request is for the judge: its path starts with `/judge/`, or it asks for JSON."""
+    """Return whether a request is for the judge, because its path starts with `/judge/` or it asks for JSON."""
     return request.path.startswith("/judge/") or request.asks_for_json

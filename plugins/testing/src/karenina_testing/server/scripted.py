@@ -23,31 +23,33 @@ from karenina_testing.server.faults import Fault
 from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
 
 WAIT: Final = 60.0
-"""Seconds after which waiting for something in a test fails."""
+"""The number of seconds after which waiting for something in a test fails."""
 
 
 class ScriptedServer:
-    """A server that replies and fails as scripted while its `with` block lasts, and logs each call.
+    """A server that replies and fails as scripted inside its `with` block and logs each call.
 
-    - `answers`: the script of the answering model: a `Side`, its `items` (a mapping), or its `reply`.
-    - `judge`: the same for the judge, whose calls use the script in `answers` by default.
+    - `answers`: the answering model's script, as a `Side`, its `items` (a mapping), or its `reply`.
+    - `judge`: the same for the judge. By default, the judge's calls use the script in `answers`.
     - `item_of`: a function that returns the key of a request's item. By default, this is the KEY of the last mark
-      `[item KEY]` in the messages; without a mark, the longest of the script's keys that they contain; without such a
-      key, the last user message. A judge's messages contain the question, so its calls get the item of the answer.
-    - `is_judge`: a function that returns whether a request is for the judge. By default, it is if its path starts with
-      `/judge/` (`f"{server.url}/judge/v1"` is a base URL), or if it asks for JSON (a response format or a forced tool).
+      `[item KEY]` in the messages; without a mark, the longest script key contained in the messages; without such a
+      key, the last user message. A judge's messages contain the question, so its calls are assigned to the same
+      item as the answer.
+    - `is_judge`: a function that returns whether a request is for the judge. By default, this is the case if its
+      path starts with `/judge/` (`f"{server.url}/judge/v1"` is a base URL) or if it asks for JSON (with a response
+      format or a forced tool).
     - `is_call`: a function that returns whether a request is a model call; by default, POST requests are. Other
-      requests are not logged: `/v1/models` lists `models`, `/log` returns the log as JSON lines with secrets masked,
-      `/stats` returns counts (calls answered, calls refused with status 429), and any other path returns an empty JSON
-      object.
+      requests are not logged: `/v1/models` lists `models`, `/log` returns the log as JSON lines with secrets
+      masked, `/stats` returns counts (calls answered, calls refused with status 429), and any other path returns an
+      empty JSON object.
     - `latency`: seconds before each reply without a fault.
-    - `allowed`: the limit of calls in flight; calls above it get `refusal` (by default, status 429).
+    - `allowed`: the maximum number of calls in flight; calls beyond that get `refusal` (by default, status 429).
     - `tls`: an SSL context, which makes this an HTTPS server.
     - `path`: the path at the end of `url`, such as `/v1`.
 
     An exception raised in a function of the script, or in one of the three functions above, is added to `problems`, and
     the connection is closed. At the end of the block, the first problem is raised; if the block itself raised an
-    exception, all problems are added to that exception as notes. A function that still blocks the server a minute
+    exception, all problems are added to that exception as notes. A function that is still blocking the server a minute
     after the end of the block is also a problem.
     """
 
@@ -91,9 +93,9 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send the given replies to the next calls, in order, and then repeat the last one.
+        """Send the given replies to the next calls, in order, then keep repeating the last one.
 
-        These replies replace the scripts of both sides.
+        These replies replace the scripts for both sides.
         """
         left = list(replies)
         self.script.answers = Side(lambda _: left.pop(0) if len(left) > 1 else left[0])
@@ -106,26 +108,26 @@ class ScriptedServer:
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all calls. Raises `ValueError` if one is not JSON."""
+        """The JSON bodies of all calls. Raises `ValueError` if a body is not JSON."""
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait up to `WAIT` seconds for `number` calls, and return whether they arrived.
+        """Wait up to `WAIT` seconds for `number` calls and return whether they arrived.
 
-        This blocks: call it in a thread.
+        This method blocks, so call it in a thread.
         """
         with self.log.came:
             return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
 
     def all_closed(self) -> bool:
-        """Wait up to `WAIT` seconds until every connection is closed, and return whether all are. This blocks."""
+        """Wait up to `WAIT` seconds for all connections to be closed and return whether they are. This blocks."""
         with self.log.came:
             return self.log.came.wait_for(lambda: not self._open, WAIT)
 
     # --- Called by connections.
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection and return its number, from 1."""
+        """Count an open connection and return its number, starting at 1."""
         with self.log.came:
             self._open.add(connection)
             self.connections += 1
@@ -139,7 +141,7 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the log entry of a request (None if it is not a call), and the reply or an awaitable of it."""
+        """Return the log entry for a request (None if it is not a call), and the reply or an awaitable of the reply."""
         if not self.is_call(request):
             return None, self._other(request)
         entry = self.script.entry(request)
@@ -162,11 +164,11 @@ class ScriptedServer:
         return entry, entry.reply
 
     def failed(self, problem: BaseException) -> None:
-        """Record a problem, which is raised at the end of the block."""
+        """Record a problem, to be raised at the end of the block."""
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record in the log entry whether the whole reply was sent; None, for a request that is no call, is ignored."""
+        """Record in the log entry whether the whole reply was sent. Do nothing if `note` is None (not a model call)."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -176,7 +178,7 @@ class ScriptedServer:
             self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
-        """Return the awaited reply, and log it. If it fails, record the problem and close the connection."""
+        """Return the awaited reply and log it. If it fails, record the problem and close the connection."""
         try:
             reply = await coming
         except Exception as problem:
@@ -186,7 +188,7 @@ class ScriptedServer:
         return entry.reply
 
     def _delay(self, reply: Reply) -> Reply:
-        """Return the reply, delayed by `latency` if it has no fault; otherwise, count the fault."""
+        """Return the reply, delayed by `latency` if it has no fault. Otherwise, count the fault."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
@@ -207,7 +209,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server; it is listening when this returns. Raises `RuntimeError` if it does not start."""
+        """Start the server, which is listening when the method returns. Raises `RuntimeError` if it does not start."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
@@ -228,7 +230,7 @@ class ScriptedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server and its connections. Raise the first problem, or add all to `error` as notes."""
+        """Stop the server and its connections. Raise the first problem, or add all problems to `error` as notes."""
         if self._loop is not None and self._over is not None:
             self._loop.call_soon_threadsafe(self._over.set)
         if self._thread is not None:
@@ -242,7 +244,7 @@ class ScriptedServer:
                 error.add_note(f"a problem with the scripted server: {problem!r}")
 
     async def serve(self, ready: Callable[[], object]) -> None:
-        """Serve in this event loop until the server is stopped; call `ready` when it listens."""
+        """Serve requests in this event loop until the server is stopped, calling `ready` once it listens."""
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         door = socket.create_server((self._host, self._port), family=family, backlog=4096)
@@ -260,7 +262,7 @@ class ScriptedServer:
 
 
 def _blocked_error(thread: threading.Thread) -> TimeoutError:
-    """Return the error for a server that does not stop; it names the function that blocks the server's thread."""
+    """Return the error for a server that does not stop, naming the function that blocks the server's thread."""
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
@@ -273,13 +275,13 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
 
 
 def _module(frame: FrameType) -> str:
-    """Return the name of the module whose code a frame executes; "" if it has none."""
+    """Return the name of the module whose code is executed by a frame, or "" if it has none."""
     return str(frame.f_globals.get("__name__", ""))
 
 
 @contextmanager
 def refusing_url() -> Iterator[str]:
-    """Provide a URL that refuses connections: its port is reserved, but nothing listens on it."""
+    """Provide a URL that refuses connections, because its port is reserved but nothing listens on it."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{unused.getsockname()[1]}"

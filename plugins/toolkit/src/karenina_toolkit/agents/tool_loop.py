@@ -1,7 +1,7 @@
-"""The tool loop: what happens between a model's turns, for all adapters of tier `tool_loop`.
+"""The tool loop: what happens between a model's turns, for all adapters in the `tool_loop` tier.
 
-An adapter implements a `Conversation`, which makes one request and knows the message format of its provider;
-`run_tool_loop` does the rest: turns, tools, limits, and the partial trace if it stops early.
+An adapter implements a `Conversation`, which makes one request and knows its provider's message format; `run_tool_loop`
+does the rest: turns, tools, limits, and the partial trace if it stops early.
 """
 
 from __future__ import annotations
@@ -25,42 +25,43 @@ _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
 """Maximum characters and values in all messages of one agent run.
 
-This is more than any model reads, and each turn sends all messages again.
+This is more than any model can read, and each turn sends all messages again.
 """
 
 
 class Conversation(Protocol):
-    """One agent run in the format of its provider. An object serves one run only."""
+    """One agent run in the provider's format. Each object serves a single run."""
 
     @property
     def where(self) -> str:
-        """The model and its server, as error messages name them."""
+        """The model and its server, as named in error messages."""
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Send the conversation so far, and return the model's reply. Raises `PortError` if the request fails.
+        """Send the conversation so far and return the model's reply. Raises `PortError` if the request fails.
 
-        A request must not change the conversation, because it may be repeated after a failure. `tools` are the same in
-        all requests of a run; `first` is true for the first request.
+        A request must not change the conversation, because it may be repeated after a failure. The `tools` are the same
+        for all requests of a run; `first` is true for the first request.
         """
 
     def add_turn(self, turn: Turn) -> None:
         """Add the model's turn to the conversation. The turn may also come from the journal."""
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add the results of all tool calls of the last turn to the conversation."""
+        """Add the results of all tool calls made in the last turn to the conversation."""
 
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
-    """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
+    """Run the model until it answers without a tool call or has had `options.max_turns` turns.
 
     Each request goes through `options.guard`, so that only the failed request is retried. The time limit counts
     requests and tool calls, but not the waiting between them (`AgentClock`).
 
-    Tool calls of the last turn are not carried out, because no turn is left to read their results; neither is a call
-    that was cut off at the token limit. A turn that the provider paused continues in the next one: both count as turns,
-    and are one message of the trace. If the turn after tool results stays empty, the trace ends with an empty message.
+    Tool calls made in the last turn are not carried out, because no turn is left to read their results; neither is a
+    call that was cut off at the token limit. A turn that the provider paused continues in the next one: both count as
+    turns but form one message in the trace. If the turn after tool results is still empty after retries, the trace ends
+    with an empty message.
 
-    Raises `PortError`, with the trace so far as its `partial`.
+    Raises `PortError`, whose `partial` is the trace so far.
     """
     try:
         tools = collect_tools(options)
@@ -74,7 +75,7 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
-    """Run turns until the model answers without a tool call, or its last allowed turn is over.
+    """Run turns until the model answers without a tool call or its last allowed turn is over.
 
     Raises `PortError` if a request fails, unless it is an empty turn after tool results, which ends the run.
     """
@@ -110,7 +111,7 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Return `turn` with the tool calls that the model wrote between tags in its text and the server did not parse."""
+    """Return `turn` with any tool calls written between tags in the model's text that the server did not parse."""
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
         return turn
@@ -124,7 +125,7 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
 
 
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
-    """Return the empty turn that ends an agent's run if its turn right after tool results stayed empty; else None.
+    """Return the empty turn that ends an agent's run if the turn right after tool results stayed empty, otherwise None.
 
     The stages decide whether the run has an answer, which may be in the workspace.
     """
@@ -136,7 +137,8 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
     """Return the tool message that answers `call`.
 
-    The last call of a turn that was cut off is not run, because its arguments may be incomplete; it gets an error.
+    The last call of a turn that was cut off is not run, because its arguments may be incomplete; the message is an
+    error instead.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
@@ -144,10 +146,10 @@ async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Mess
 
 
 class AgentClock:
-    """The clock of one agent run. `where` names the model and its server in errors.
+    """The clock of one agent run. `where` names the model and its server in error messages.
 
     `options` are the options of the run, with a guard that stops the clock while a request waits: for a free slot, for
-    the end of a backoff, or for the journal. The length of these waits depends on the other items of the run, and must
+    the end of a backoff, or for the journal. The length of these waits depends on the other items in the run and must
     not make an agent fail.
     """
 
@@ -161,7 +163,7 @@ class AgentClock:
     async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
         """Return the result of `run`. Raises `PortError` of category `timeout` if the time runs out first.
 
-        Any `PortError` from `run` gets the result of `so_far`, the reply so far, as its `partial`.
+        The `partial` of any `PortError` from `run` is set to the result of `so_far`, the reply so far.
         """
         seconds, setting = self.options.timeout, self.options.timeout_setting
         clock = self._clock = asyncio.timeout(seconds)
@@ -185,7 +187,7 @@ class AgentClock:
             self._clock = None  # a request may be cancelled later
 
     def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
-        """Wrap `guard` so that the clock runs only while it asks the model, not while it waits."""
+        """Wrap `guard` so that the clock runs only while the model is being asked, not while the guard waits."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             """Call `guard` with the clock stopped; the clock runs only while `ask` is awaited."""
@@ -198,7 +200,7 @@ class AgentClock:
         return guard_without_clock
 
     async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Await `ask` with the clock running, and stop the clock afterwards."""
+        """Await `ask` with the clock running and stop the clock afterwards."""
         self._resume()
         try:
             return await ask()
@@ -206,14 +208,14 @@ class AgentClock:
             self._stop()
 
     def _stop(self) -> None:
-        """Stop the clock, keeping the time left. Do nothing if there is no time limit or it has run out."""
+        """Stop the clock, keeping the time left. Do nothing if there is no time limit or the time has run out."""
         clock = self._clock
         if clock is not None and not clock.expired() and (end := clock.when()) is not None:
             self._left = end - asyncio.get_running_loop().time()
             clock.reschedule(None)
 
     def _resume(self) -> None:
-        """Resume a stopped clock with the time that was left. Do nothing if it is not stopped."""
+        """Resume a stopped clock with the time that was left. Do nothing if the clock is not stopped."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -222,12 +224,12 @@ class AgentClock:
 
 @dataclass(slots=True)
 class TraceSize:
-    """The size of the messages of one agent run so far."""
+    """The total size of the messages in one agent run so far."""
 
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names the server."""
+        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`. `where` names the server."""
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:
@@ -239,7 +241,7 @@ class TraceSize:
 
 @dataclass(slots=True)
 class _Work:
-    """The trace and usage of the agent so far."""
+    """The agent's trace and usage so far."""
 
     trace: list[Message] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -250,7 +252,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Add a turn, and return its tool calls. A turn that continues a paused one is merged with it."""
+        """Add a turn and return its tool calls. A turn that continues a paused one is merged with it."""
         if self.paused:
             self.trace[-1] = _join(self.trace[-1], turn.message)
         else:
@@ -267,14 +269,14 @@ class _Work:
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply made of all turns so far."""
+        """Return the reply made up of all turns so far."""
         return AgentReply(
             tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
         )
 
 
 def _join(before: Message, after: Message) -> Message:
-    """Return one message for a paused turn and the turn that continues it; the role and ids are those of `before`."""
+    """Join a paused turn and the turn that continues it into one message, with the role and ids of `before`."""
     thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
     return replace(
         before,
@@ -286,7 +288,7 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Return the turn with an id for each call without one: results are matched to calls by id."""
+    """Return the turn with an id for each call that has none, because results are matched to calls by id."""
     if all(call.id for call in turn.message.tool_calls):
         return turn
     calls = tuple(

@@ -1,4 +1,4 @@
-"""Tools from plugins: sources of an agent's tools, apart from its workspace, and search tools for judges."""
+"""Tools from plugins: sources of tools for agents, in addition to their workspaces, and search tools for judges."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ class ToolError(Exception):
 
 
 class ToolSource(Protocol):
-    """A source of tools from outside Karenina (such as MCP servers) for the models that are configured for it.
+    """A source of tools from outside Karenina (such as MCP servers) for the models configured to use it.
 
-    One object serves all models of all runs, and stores nothing about them. Loading it must be cheap: imports that only
-    a session needs are made when a session is opened.
+    One object serves all models of all runs, and stores nothing about them. Loading it must be cheap: anything needed
+    only by a session is imported when the session is opened.
     """
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The source's name, as used in messages."""
 
     def applies_to(self, model: ModelConfig) -> bool:
         """Return whether the model is configured to have tools from this source."""
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` for a configuration that would fail every item. Starts no server or process.
+        """Raise `AdapterConfigError` if the configuration would make every item fail. Does not start a server or
+        process.
 
-        Called before a run, for models to which the source applies.
+        Called before a run, for each model to which the source applies.
         """
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Return a context manager that yields the model's tools. It is entered and left in the same task.
 
-        The run opens one session for each model and workspace and shares it among all agents of that model that work
-        there, even concurrently. `workspace` is the folder in which they work, or None. The tools can be called until
-        the block ends, even if their server fails: a failed call raises `ToolError`, which the model reads, and a call
-        to a tool whose server is lost raises `PortError`, which ends the agent's run. Raises `PortError` if the tools
-        are not available: of category `connection` if a retry may help, and `permanent` if the configuration is wrong.
+        The run opens one session for each model and workspace and shares it among all of that model's agents working
+        there, even if they run concurrently. `workspace` is the folder in which they work, or None. The tools can be
+        called until the block ends, even if their server fails: a failed call raises `ToolError`, which the model
+        reads, and a call to a tool whose server is lost raises `PortError`, which ends the agent's run. Raises
+        `PortError` if the tools are not available, with category `connection` if a retry may help and `permanent` if
+        the configuration is wrong.
         """
 
 
@@ -59,6 +61,6 @@ class SearchTool(Protocol):
     async def search(self, query: str) -> str:
         """Return the search results as text for a judge.
 
-        If this method raises, the caller continues without results. The category of a `PortError` says whether a retry
-        may help.
+        If this method raises, the caller continues without results. The category of a `PortError` indicates whether a
+        retry may help.
         """

@@ -1,7 +1,7 @@
 """An agent's tools, and how a tool call by the model becomes a message in the trace.
 
 An adapter that runs its own tool loop gets its tools from `collect_tools` and answers every call with `run_tool`, so
-that all such adapters offer the same tools and report tool failures in the same way.
+all such adapters offer the same tools and report tool failures in the same way.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""Maximum characters of a tool's result for the model; the rest is cut off, and the result says so."""
+"""Maximum characters of a tool's result for the model. The rest is cut off, with a note in the result."""
 MOST_ARGUMENTS: Final = 2_000_000
-"""Maximum characters and values of the arguments of one call; a larger call is not carried out."""
+"""Maximum characters and values in the arguments of one call. A larger call is not carried out."""
 _LONGEST_NAME: Final = 200
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
-    """Return the tools of an agent run, keyed by name: those of its workspace, if it has one, then `options.tools`.
+    """Return the tools of an agent run, keyed by name: the tools of its workspace, if it has one, then `options.tools`.
 
-    Raises `ValueError` if the workspace is not a folder, or if two tools have the same name.
+    Raises `ValueError` if the workspace is not a folder or if two tools have the same name.
     """
     from karenina_toolkit.agents.workspace_tools import (
         make_workspace_tools,  # it loads anyio, which few adapters need at once
@@ -46,16 +46,16 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
 
 
 def describe_origin(tool: Tool) -> str:
-    """Return the origin of a tool for messages: its attribute `origin`, else its class."""
+    """Return the origin of a tool for use in messages: its `origin` attribute if it has one, otherwise its class."""
     stated = getattr(tool, "origin", None)
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
-    """Return the tool message that answers `call`. If the tool fails, this is an error message for the model.
+    """Return the tool message that answers `call`. If the tool fails, the message tells the model about the error.
 
-    A result of more than `LONGEST_RESULT` characters is cut off, with a note. Raises `PortError` only if the tool
-    raises it, because its server is lost and the agent cannot continue without it.
+    A result of more than `LONGEST_RESULT` characters is cut off, with a note. Raises `PortError` only if the tool does,
+    because the connection to its server is lost and the agent cannot continue without the tool.
     """
     try:
         text = await _result(call, tools)
@@ -92,8 +92,8 @@ def measure_size(value: object) -> int:
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     """Check the call against the tool's schema, run the tool, and return its result.
 
-    Raises `ToolError` for an unknown tool and for arguments that are unreadable, too large, or do not fit the schema,
-    and whatever the tool itself raises.
+    Raises `ToolError` if the tool is unknown or the arguments are unreadable, too large or do not match the schema, and
+    also whatever the tool itself raises.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

@@ -1,7 +1,7 @@
-"""The tools with which an agent reads and writes files in its workspace, and nowhere else.
+"""The tools that let an agent read and write files in its workspace, and nowhere else.
 
-Every agent whose adapter runs the tool loop gets them, answering agents and judges alike. An agent works in its own
-copy, so it may write there.
+Every agent whose adapter runs the tool loop gets these tools, whether it is an answering agent or a judge. An agent
+works in its own copy of the workspace, so it may write there.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MOST_ENTRIES: Final = 500
 MOST_MATCHES: Final = 100
 """Maximum lines in a result of `search_files`."""
 MOST_SEARCHED: Final = 50_000_000
-"""Maximum bytes that `search_files` searches."""
+"""Maximum number of bytes searched by `search_files`."""
 MOST_WRITTEN: Final = 1_000_000
-"""Maximum characters that `write_file` writes."""
+"""Maximum number of characters written by `write_file`."""
 SEARCH_SECONDS: Final = 10.0
-"""Time limit of `search_files` and `read_file`."""
+"""Time limit for `search_files` and `read_file`."""
 DEEPEST: Final = 100
 """Maximum depth of folders in a path, and in lists and searches."""
 
@@ -45,7 +45,7 @@ _PATH = {"type": "string", "description": "Path relative to the workspace, such 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One entry of a folder, as of the time when the folder was read."""
+    """An entry in a folder, as it was when the folder was read."""
 
     path: Path
     is_folder: bool
@@ -55,7 +55,7 @@ class _Entry:
 
     @classmethod
     def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
-        """Return the entry that a scan of `folder` found."""
+        """Return the entry for something found in a scan of `folder`."""
         return cls(
             folder / entry.name,
             entry.is_dir(follow_symlinks=False),
@@ -66,7 +66,7 @@ class _Entry:
 
 
 class _WorkspaceTool(ABC):
-    """The base class of the tools: they never leave their folder, and work in a thread."""
+    """Base class of the workspace tools. They never leave their folder, and they run in a thread."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -77,17 +77,17 @@ class _WorkspaceTool(ABC):
         self._root = root
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the tool in a thread, and return its result. Raises `ToolError` if the tool refuses the call or fails."""
+        """Run the tool in a thread and return its result. Raises `ToolError` if the tool refuses the call or fails."""
         return await to_thread.run_sync(self._run, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the tool's result. Raises `ToolError` for a refused call, and `OSError` if a file operation fails."""
+        """Return the tool's result. Raises `ToolError` for a refused call and `OSError` for a failed file operation."""
 
     def locate(self, path: str) -> Path:
         """Return the resolved path for `path`, which need not exist.
 
-        Raises `ToolError` if it is outside of the workspace, and `OSError` for a symlink loop.
+        Raises `ToolError` if the path is outside the workspace, and `OSError` if there is a symlink loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -105,21 +105,21 @@ class _WorkspaceTool(ABC):
         return path if path.isprintable() else ascii(path)
 
     def open(self, file: Path) -> IO[bytes]:
-        """Open a located file. Raises `ToolError` if it is not a file, and `OSError` if it became a link."""
+        """Open a located file. Raises `ToolError` if it is not a file, and `OSError` if it has become a link."""
         try:
             return open_file(self._root, file)
         except NotAFileError:
             raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
-        """Yield every file, link and empty folder below `folder`, sorted by name; links are not followed.
+        """Yield every file, link and empty folder below `folder`, sorted by name; do not follow links.
 
-        A folder at the depth `DEEPEST` is yielded itself, and its content is left out.
+        At the depth `DEEPEST`, a folder itself is yielded and its contents are left out.
         """
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        """Yield the entries below `folder`, which lies `depth` levels below the folder that was asked for."""
+        """Yield the entries below `folder`, which lies `depth` levels below the requested folder."""
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -132,7 +132,7 @@ class _WorkspaceTool(ABC):
                 yield entry
 
     def _run(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result of `work`, with an `OSError` turned into a `ToolError`."""
+        """Return the result of `work`, converting any `OSError` into a `ToolError`."""
         try:
             return self.work(arguments)
         except OSError as error:
@@ -166,7 +166,7 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text from `start_line` on. Raises `ToolError` if the path is not a text file."""
+        """Return the text starting at `start_line`. Raises `ToolError` if the path is not a text file."""
         file = self._locate_existing(arguments)
         if not file.is_file():
             raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
@@ -188,7 +188,7 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link; after `MOST_ENTRIES`, a last line says so."""
+        """Return one line for each file, empty folder and link, and a last line if there are more than the limit."""
         folder = self._locate_existing(arguments)
         if folder.is_file():
             return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
@@ -201,7 +201,7 @@ class ListFiles(_WorkspaceTool):
         return "\n".join(lines) or "(the folder is empty)"
 
     def _line(self, entry: _Entry) -> str:
-        """Return an entry's path, marked as a link or folder, or with its size if it is a file."""
+        """Return an entry's path, marked if it is a link or folder, and followed by the size if it is a file."""
         path = self.show(entry.path)
         if entry.is_link:
             return f"{path} (link)"
@@ -227,10 +227,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matches, and how many files were not
-        searched.
+        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matches, and the number of files that
+        were not searched.
 
-        Raises `ToolError` for an invalid pattern, and if the search exceeds its time limit.
+        Raises `ToolError` if the pattern is invalid or the search exceeds its time limit.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -263,7 +263,7 @@ class SearchFiles(_WorkspaceTool):
         return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """Return the content of a text file, or None if it is missing, not text, or larger than `most` bytes."""
+        """Return the contents of a text file, or None if it is missing, not text, or larger than `most` bytes."""
         try:
             with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size
@@ -272,7 +272,7 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield the files to search: `path` itself if it is a file, else the files below it whose name fits `glob`."""
+        """Yield the files to search: `path` if it is a file, otherwise the files below it whose names match `glob`."""
         place = self._locate_existing(arguments)
         if place.is_file():
             yield place
@@ -294,9 +294,9 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, and return a sentence with its new size.
+        """Write the file and return a sentence stating its new size.
 
-        Raises `ToolError` if the content is too long, or the path is not a file.
+        Raises `ToolError` if the content is too long or the path is not a file.
         """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
@@ -313,8 +313,8 @@ class WriteFile(_WorkspaceTool):
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to the workspace; `..`, absolute paths and links that lead out of it are refused. Raises
-    `ValueError` if `workspace` is not a folder.
+    Paths are relative to the workspace; `..`, absolute paths and links that lead outside the workspace are refused.
+    Raises `ValueError` if `workspace` is not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():
@@ -323,7 +323,7 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 
 
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
-    """Return the text from line `first` on, up to the limit of one call, with a note if text is left out.
+    """Return the text starting at line `first`, up to the limit for one call, with a note if text is left out.
 
     Raises `ToolError` if the line is not reached within `SEARCH_SECONDS`.
     """
@@ -353,7 +353,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
-    """Return whether the first bytes of a file contain a zero byte; leaves the file at its start."""
+    """Return whether the first bytes of a file contain a zero byte, leaving the file at its start."""
     binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
     return binary

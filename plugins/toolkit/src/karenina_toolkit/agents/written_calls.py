@@ -1,17 +1,17 @@
-"""Tool calls that a model wrote as text, as with small models and servers that cannot parse a model's calls.
+"""Tool calls that a model wrote as text, as happens with small models and with servers that cannot parse their calls.
 
 The rules are strict, because an answer may contain JSON that is not a call:
 
-- A call has the `name` of an available tool, and `arguments` (or `parameters`), an object or the JSON of one.
-- A call is between tags (`<tool_call>`, `<tools>`) that no sentence quotes, or at the end of the message: in a code
-  fence with nothing else, or without a fence, at the start of a line. Several calls, in a list or in sequence, count if
-  each of them is valid.
-- The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `find_marked_calls` and
-  `find_marked_json`.
-- An incomplete call, in tags or as the whole message, is a call with unreadable arguments, which the tool loop reports
-  to the model. Complete calls before it count too.
+- A call has the `name` of an available tool and `arguments` (or `parameters`), which are an object or its JSON.
+- A call is between tags (`<tool_call>`, `<tools>`) not quoted in a sentence, or at the end of the message: in a
+  code fence with nothing else, or without a fence, at the start of a line. Several calls, in a list or in
+  sequence, count if each of them is valid.
+- The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `find_marked_calls`
+  and `find_marked_json`.
+- An incomplete call, in tags or as the whole message, is a call with unreadable arguments, which the tool loop
+  reports to the model. Complete calls before it count too.
 
-Text before the calls remains the message's text.
+Text before the calls is kept as the message's text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARKS: Final = (
     *("<function=", "invoke name=", "<arg_key>", "<|tool_call", "<\uff5ctool\u2581call\u2581begin\uff5c>"),
     *("[TOOL_CALLS]", "<|python_", "functools[", "<tool_call>"),
 )
-"""Every call in the notation of a model family contains one of these, except for calls in plain Python."""
+"""Every call in a model family's notation contains one of these, except for calls in plain Python."""
 
 _NAME: Final = r"[\w.-]{1,200}"
 _BEGIN: Final = re.compile(
@@ -91,9 +91,9 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the text before calls in the notation of a model family, and the calls, or None if there are none.
+    """Return the text before calls in a model family's notation, together with the calls, or None if there are none.
 
-    The result is also None if any call is malformed, quoted or of an unknown tool. If `known` maps names to tools,
+    The result is also None if any call is malformed, quoted or for an unknown tool. If `known` maps names to tools,
     parameters that are not JSON are converted to the types in the tools' schemas. A call that is cut off at the end of
     the text has unreadable arguments.
     """
@@ -129,7 +129,7 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Return the text before a token that announces calls as JSON, and the JSON after it; None without such a token."""
+    """Return the text before and the JSON after a token that announces JSON calls, or None without such a token."""
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
         return None
@@ -137,7 +137,7 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments in the text of a call, or None if the text cannot be read or names an argument twice."""
+    """Return the arguments in the text of a call, or None if the text is unreadable or names an argument twice."""
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
     arguments: dict[str, Any] = {}
@@ -164,25 +164,25 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
 
 
 def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping[str, Any]:
-    """Return the schemas of a tool's parameters by name; empty if `known` has only names or there is no schema."""
+    """Return the schemas of a tool's parameters by name. Empty if `known` contains only names or there is no schema."""
     schema: Mapping[str, Any] = known[name].schema if isinstance(known, Mapping) else {}
     properties = schema.get("properties")
     return properties if isinstance(properties, Mapping) else {}
 
 
 def is_in_fence(text: str, place: int) -> bool:
-    """Return whether the index `place` is inside a code fence."""
+    """Return whether the index `place` lies inside a code fence."""
     return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
 
 
 def is_quoted(text: str, place: int) -> bool:
-    """Return whether the index `place` is in inline code, or follows an opening quotation mark."""
+    """Return whether the index `place` lies in inline code or follows an opening quotation mark."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line.replace("```", "").count("`") % 2 == 1 or _QUOTED.search(line) is not None
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether a string is the JSON of one object, or the beginning of one, with nothing after it."""
+    """Return whether a string is a JSON object, or the beginning of one, with nothing after it."""
     if not body.startswith("{"):
         return not body
     try:
@@ -192,9 +192,9 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call without an end was cut off.
+    """Return whether a call with no end was cut off.
 
-    What follows must continue like a call. If nothing follows, the call must start its line.
+    The text that follows must look like the rest of a call. If there is none, the call must start its line.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -202,7 +202,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Return a text without the wrappers of calls at its end."""
+    """Remove call wrappers from the end of the text."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()
@@ -210,7 +210,7 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the calls if the text is a list of Python calls with literal arguments, such as `[f(x=1)]`; else None."""
+    """Return the calls in a text that is a list of Python calls with literal arguments (`[f(x=1)]`), otherwise None."""
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
         return None
@@ -238,7 +238,7 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the JSON value of a Python literal, `true`, `false` and `null` included. Raises `ValueError` otherwise."""
+    """Return the JSON value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` otherwise."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -274,7 +274,7 @@ class ParsedText:
 
 
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
-    """Return the calls of the tools `known` in `text`, and the rest of the text.
+    """Return the calls of the `known` tools in `text`, together with the rest of the text.
 
     If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
     """
@@ -310,7 +310,10 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 
 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
-    """Return whether the text only mentions calls in tags: quoted, inside a line, or in a fence before other text."""
+    """Return whether the text only mentions calls in tags.
+
+    It does if the tags are quoted, inside a line, or in a fence followed by other text.
+    """
     if is_quoted(text, first.start()):
         return True
     if is_in_fence(text, first.start()):
@@ -320,13 +323,13 @@ def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool
 
 
 def _find_last_fence(text: str) -> re.Match[str] | None:
-    """Return the code fence at the end of `text`, or None. Fences before other text are part of an answer."""
+    """Return the code fence at the end of `text`, or None. Fences followed by other text are part of an answer."""
     opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
     return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls if `text` consists of calls only, else an empty tuple."""
+    """Return the calls if `text` consists only of calls, otherwise an empty tuple."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -337,7 +340,7 @@ def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values that `text` consists of. Raises `ValueError` if it contains anything else."""
+    """Yield the JSON values that make up `text`. Raises `ValueError` if it contains anything else."""
     place = 0
     while match := _NEXT.match(text, place):
         value, place = _DECODER.raw_decode(text, match.end())
@@ -363,7 +366,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Return the calls at the start of a truncated `text`, and the rest; no calls if it is not truncated."""
+    """Return the calls at the start of a truncated `text` and the rest. There are no calls if it is not truncated."""
     calls: list[ToolCall] = []
     place = 0
     while match := _NEXT.match(text, place):

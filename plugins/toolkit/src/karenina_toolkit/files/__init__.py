@@ -1,7 +1,7 @@
 """Files: `read_records` for tabular and JSON data, and `replace_file` for atomic writes.
 
-`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents within bounds, each with its place
-in the file for messages. A file that cannot be read raises `FileError`.
+`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents within size limits, and records each
+row's place in the file for use in messages. A file that cannot be read raises `FileError`.
 """
 
 from karenina_toolkit.files.bounded_files import FileError

@@ -1,7 +1,7 @@
-"""Reading of untrusted zip archives. Unpacking is bounded, whatever sizes the entries state.
+"""Read untrusted zip archives. Unpacking is bounded, regardless of the sizes stated by the entries.
 
-`zipfile` compares an entry with its stated size only after it has unpacked more: up to 2 GB for an entry compressed
-with deflate, and any amount for LZMA or bzip2.
+`zipfile` compares an entry with its stated size only after unpacking more than that: up to 2 GB for an entry
+compressed with deflate, and any amount for LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""Roughly the memory that an entry needs.
+"""The approximate memory needed by an entry.
 
 The limit on entries is the limit on bytes divided by this: 200,000 by default.
 """
@@ -45,7 +45,7 @@ _ERRORS: Final = (
 
 
 class Archive:
-    """An open archive. `names` are the names of its entries, in order."""
+    """An open archive. `names` lists the names of its entries, in order."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, zstandard_extra: str) -> None:
         self._path = path
@@ -58,14 +58,14 @@ class Archive:
         return name in self._archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """Return the content of an entry.
+        """Return the contents of an entry.
 
-        Raises `KeyError` if there is no such entry, and `FileError` if it cannot be unpacked.
+        Raises `KeyError` if there is no such entry, and `FileError` if the entry cannot be unpacked.
         """
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the content of an entry in pieces, up to the size that the archive states.
+        """Yield the contents of an entry in pieces, up to the size stated in the archive.
 
         Raises `FileError` if the entry cannot be unpacked or differs from its stated size or checksum, and `KeyError`
         if there is no such entry.
@@ -95,7 +95,7 @@ class Archive:
             raise FileError(self._path, name, what, "get the file again")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
-        """Yield the unpacked content of `raw` in pieces of bounded size."""
+        """Yield the unpacked contents of `raw` in pieces of limited size."""
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
         elif method == _ZSTANDARD:
@@ -107,7 +107,7 @@ class Archive:
     def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
         """Yield the unpacked Zstandard data of `raw` in pieces.
 
-        Raises `FileError` if the library is not installed, and `BadZipFile` for damaged data.
+        Raises `FileError` if the library is not installed, and `BadZipFile` if the data is damaged.
         """
         try:
             import zstandard
@@ -137,11 +137,11 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open the zip archive in `file`, and yield it.
+    """Open the zip archive in `file` and yield it.
 
-    Entries may be stored, or compressed with deflate or Zstandard. In messages, `kind` is the name of the archive, and
-    `zstandard_extra` the package to install for Zstandard. Raises `FileError` if the archive is damaged, if its stated
-    unpacked size or its number of entries exceeds the limit, or if two entries have the same name.
+    Entries may be stored, or compressed with deflate or Zstandard. In messages, `kind` is what the archive is called,
+    and `zstandard_extra` is the package to install for Zstandard. Raises `FileError` if the archive is damaged, if its
+    stated unpacked size or its number of entries exceeds the limit, or if two entries have the same name.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:
@@ -162,7 +162,7 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str
 
 
 def _count_entries(file: IO[bytes]) -> int:
-    """Return an upper bound on the number of entries by counting signatures, before `zipfile` reads them all."""
+    """Return an upper bound on the number of entries by counting signatures before `zipfile` reads all of them."""
     count, end = 0, b""
     file.seek(0)
     while piece := file.read(_PIECE):

@@ -1,7 +1,7 @@
-"""Reading of untrusted files within a size limit, and without waiting for a device.
+"""Read untrusted files within a size limit and without waiting for a device.
 
-The limit is 100 MB for each file. The argument `max_bytes` of the reading functions, or the environment variable
-`KARENINA_MAX_FILE_BYTES`, sets another limit; the content of a file never does.
+The limit is 100 MB per file. It can be changed with the `max_bytes` argument of the reading functions or with the
+environment variable `KARENINA_MAX_FILE_BYTES`, but never by the contents of a file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_toolkit.files.safe_paths import open_folder, resolve_links
 
 MAX_BYTES: Final = 100_000_000
-"""The maximum number of bytes that are read from one file by default."""
+"""The maximum number of bytes read from a single file by default."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
-"""The environment variable that sets another limit."""
+"""The environment variable that sets a different limit."""
 LONGEST_LINE: Final = 64_000_000
-"""The maximum number of bytes in one line, for files that are read line by line."""
+"""The maximum number of bytes in a line, for files that are read line by line."""
 _PIECE: Final = 1 << 20
 _PATIENCE: Final = 30.0
 """Seconds without data after which reading from a pipe fails."""
@@ -46,7 +46,8 @@ _folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 class FileError(KareninaError, ValueError):
     """Raised when a file cannot be read.
 
-    `where` is the place in the file (empty for the whole file), `what` states the problem, and `cure` how to fix it.
+    `where` is the place in the file (empty for the whole file), `what` states the problem, and `cure` says how to fix
+    it.
     """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
@@ -59,7 +60,7 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit reading to `max_bytes` of each file inside the block; None keeps the limit in effect.
+    """Limit reading to `max_bytes` per file inside the block. None keeps the current limit.
 
     Raises `ValueError` if `max_bytes` is below 1.
     """
@@ -74,7 +75,7 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Allow only files below `folder` to be opened in the block, even if a checked path is replaced by a link.
+    """Allow only files below `folder` to be opened inside the block, even if a checked path is replaced by a link.
 
     If `folder` is None, all files are allowed.
     """
@@ -86,7 +87,7 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the limit in effect: from `limit_file_size`, else from the environment, else `MAX_BYTES`.
+    """Return the current limit: set by `limit_file_size`, otherwise by the environment, otherwise `MAX_BYTES`.
 
     Raises `ConfigError` if the environment variable is not a number of bytes.
     """
@@ -112,7 +113,7 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return the content of a file or a pipe. Raises `FileError` if it cannot be read or is larger than the limit.
+    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or is larger than the limit.
 
     Pipes are supported for arguments such as `-c <(command)`. Reading from a pipe fails after 30 seconds without data.
     """
@@ -135,10 +136,10 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it.
+    """Open a file in order to read parts of it.
 
-    Raises `FileError` if it cannot be opened, is not a regular file, or is larger than the limit; with `any_size`,
-    there is no limit.
+    Raises `FileError` if the file cannot be opened, is not a regular file, or is larger than the limit. There is no
+    limit if `any_size` is set.
     """
     try:
         file = _open(path)
@@ -156,10 +157,10 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file with their line ends.
+    """Yield the lines of an open file, including their line endings.
 
-    Raises `FileError` for a line longer than `LONGEST_LINE`, and, unless `any_size` is set, if the file grows beyond
-    the limit while it is read.
+    Raises `FileError` if a line is longer than `LONGEST_LINE` or, unless `any_size` is set, if the file grows beyond
+    the limit while it is being read.
     """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
@@ -180,7 +181,7 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError` if they are not UTF-8."""
+    """Decode the UTF-8 bytes of a file, dropping any byte-order mark. Raises `FileError` if they are not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -190,14 +191,14 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """Return the error for a file that the system cannot open or read."""
+    """Return the error for a file that the operating system cannot open or read."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "there is no such file", "check the path")
     return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its permissions")
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file that is larger than the limit `most`. `what` is the problem, with the size."""
+    """Return the error for a file larger than the limit `most`. `what` describes the problem, with the file's size."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
@@ -209,7 +210,7 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device. Raises `OSError`, also if `open_only_below` forbids the file."""
+    """Open a file without waiting for a device. Raises `OSError`, including when `open_only_below` forbids the file."""
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
@@ -220,7 +221,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _open_below(folder: Path, path: Path) -> int:
-    """Return a descriptor of the file `path` in `folder`. Raises `OSError` if the path leads out of the folder."""
+    """Return a descriptor for the file `path` in `folder`. Raises `OSError` if the path leads out of the folder."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path leads out of {folder}")
@@ -231,13 +232,13 @@ def _open_below(folder: Path, path: Path) -> int:
 
 
 def _kind(file: IO[bytes]) -> str | None:
-    """Return the type of an open file in words; None for a regular file."""
+    """Return the type of an open file in words, or None for a regular file."""
     mode = os.fstat(file.fileno()).st_mode
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
-    """Return the error for something that was opened and is not a regular file."""
+    """Return the error for something that could be opened but is not a regular file."""
     return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and use that file")
 
 
@@ -249,9 +250,9 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
-    """Return the content of a pipe, or slightly more than `most` bytes of it, which shows that it is too large.
+    """Return the contents of a pipe, or slightly more than `most` bytes, which shows that the contents are too large.
 
-    Raises `FileError` if the pipe has no writer, or sends nothing for 30 seconds.
+    Raises `FileError` if the pipe has no writer or sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write its content to a file, and use that file"

@@ -1,7 +1,7 @@
 """JSON documents, paths to the rows in them, and limits on plain values.
 
-The limits also apply to values from YAML and TOML: nesting depth, digits of whole numbers, and text that can be
-encoded.
+The limits also apply to values from YAML and TOML: nesting depth, the number of digits in an integer, and whether text
+can be encoded.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from karenina_toolkit.printable import shorten
 MAX_DEPTH: Final = 200
 """Maximum nesting of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""Maximum number of decimal digits of a whole number; Python does not convert longer ones to text."""
+"""Maximum number of decimal digits in an integer. Python does not convert longer integers to text."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
-"""Maximum number of items of a list or an object that are searched for rows."""
+"""Maximum number of items in a list or object that are searched for rows."""
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
-"""Maximum digits of a list index in a path."""
+"""Maximum number of digits in a list index in a path."""
 _BYTES_PER_VALUE: Final = 10
 """The limit on values is the limit on bytes divided by this; an empty object of two bytes takes 72 in memory."""
 _MIN_VALUE_LIMIT: Final = 100_000
 _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
-"""Maximum characters of a path in a message."""
+"""Maximum number of a path's characters shown in a message."""
 
 
 class ValueProblem(NamedTuple):
-    """A problem with a value: `what` states it, `cure` says how to fix it, and `path` is the place in the whole value.
+    """A problem with a value: `what` states the problem, `cure` says how to fix it, and `path` is its place in the
+    whole value.
 
-    No text from the value is quoted, because it may be an API key.
+    Text from the value is never quoted, because it may be an API key.
     """
 
     what: str
@@ -53,7 +54,7 @@ class ValueProblem(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The place in the value, such as `metadata.x`; empty for the whole value."""
+        """The problem's place in the value, such as `metadata.x`. Empty for the whole value."""
         return ".".join(str(part) for part in self.path)
 
 
@@ -63,9 +64,9 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in `value`, which was parsed from the JSON `text`, or None if there is none.
+    """Return the first problem in `value`, which was parsed from the JSON string `text`, or None if there is none.
 
-    The value is only searched if the text has many brackets or escaped surrogates (if `halves` is set).
+    The value is searched only if the text has many brackets or, if `halves` is set, escaped surrogates.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -73,9 +74,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in a value that consists of lists, mappings and scalars, or None if there is none.
+    """Return the first problem in a value made up of lists, mappings and scalars, or None if there is none.
 
-    If `halves` is false, strings are not searched for halves of surrogate pairs.
+    If `halves` is false, strings are not searched for lone surrogates.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -94,7 +95,7 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return the problem of the value at `path` itself, regardless of the values in it, or None if there is none."""
+    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none."""
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):
@@ -109,7 +110,7 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
 
 
 class _DuplicateKey(ValueError):
-    """Raised when an object has a key twice, with different values."""
+    """Raised when an object has two different values for the same key."""
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,7 +127,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
-    """Return the JSON value of a file or a pipe. Raises `FileError` if it cannot be read or `parse_json` refuses it.
+    """Return the JSON value of a file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects it.
 
     `encoding` and `surrogates` are as in `parse_json`.
     """
@@ -136,12 +137,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text that was read from the file `path`. Raises `FileError` if it is refused.
+    """Return the value of JSON text read from the file `path`. Raises `FileError` if the text is rejected.
 
-    `where` is the place of the text in the file, for messages. NaN and the infinities are allowed, because Python
-    writes them. Refused are objects with different values for one key, values that are nested too deeply, more than ten
-    million values (a tenth of the limit on bytes), and whole numbers with thousands of digits. Lone surrogates (halves
-    of characters) are refused as well, unless `surrogates` is set.
+    `where` is the text's place in the file, for use in messages. NaN and the infinities are allowed, because Python
+    writes them. Rejected are objects with different values for the same key, values nested too deeply, more than ten
+    million values (a tenth of the limit on bytes), and integers with thousands of digits. Lone surrogates (halves of
+    characters) are also rejected, unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -168,17 +169,17 @@ def parse_json(
 def _count_values(text: str, limit: int) -> int:
     """Return an upper bound on the number of values.
 
-    Punctuation in strings is left out only if the bound with it exceeds `limit`.
+    Punctuation inside strings is counted too, unless that makes the bound exceed `limit`.
     """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list.
+    """Yield the rows at the path `rows` of a JSON document, or the items of a list if there is no path.
 
-    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` means every item of
-    a list or an object. A `*` at the end may be left out for a list. The scalars of the objects along the path are the
+    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` means every item of a
+    list or an object. For a list, a trailing `*` may be left out. The scalars of the objects along the path are the
     `outer` values of a row. Raises `FileError` if the path leads nowhere, or the rows have too many cells.
     """
     if not rows and not isinstance(document, list):
@@ -205,7 +206,7 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, to which the first `at` parts of the path lead.
+        """Yield the rows in `value`, which was reached by following the first `at` parts of the path.
 
         Raises `FileError` if the rest of the path leads nowhere.
         """
@@ -236,10 +237,10 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Return up to three paths that lead to rows in a JSON document, those with the most rows first.
+    """Return up to three paths to rows in a JSON document, starting with the path that has the most rows.
 
-    Rows are objects in a list, or two or more objects with a common key in an object. Only the first items of each list
-    or object are searched.
+    Rows are objects in a list, or two or more objects that are values of an object and have a key in common. Only the
+    first items of each list or object are searched.
     """
     counts: dict[str, int] = {}
     _find_rows(document, (), counts)
@@ -247,7 +248,7 @@ def suggest_rows(document: Any) -> list[str]:
 
 
 def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
-    """Add the paths to rows in `value`, with their number of rows, to `counts`; `parts` is the path to the value."""
+    """Add the paths to rows in `value` to `counts`, with their numbers of rows. `parts` is the path to the value."""
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))

@@ -22,7 +22,7 @@ PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _MIN_ELEMENT_LIMIT: Final = 250_000
 _CELLS_PER_ELEMENT: Final = 20
-"""The limit on XML elements that are held at once is the limit on cells divided by this: 250,000 by default."""
+"""The limit on XML elements held at the same time is the limit on cells divided by this: 250,000 by default."""
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
 """The currency sign in a cell's format: `[$EUR-407]`, `"$"#,##0`; `[$-409]` is a language."""
 _BUFFER: Final = 1 << 16
@@ -34,10 +34,10 @@ _MOST_FORMULAS: Final = 1000
 
 @dataclass(slots=True)
 class SheetFacts:
-    """What a workbook contains besides the cells that are read. All lists are empty with `any_size`.
+    """What a workbook contains apart from the cells that are read. All lists are empty if `any_size` is set.
 
-    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored,
-    and `others` the titles of the sheets with cells that are not read.
+    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas whose values are not
+    stored, and `others` the titles of the other sheets that have cells.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -48,9 +48,9 @@ class SheetFacts:
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
     """Yield the rows of `sheet` (default: the first one), each with its number.
 
-    The caller's `facts` is filled in before the first row is yielded. `package` is the distribution whose extra
-    installs the library, for messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such
-    sheet.
+    The caller's `facts` object is filled in before the first row is yielded. `package` is the distribution whose extra
+    installs the library, for use in messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no
+    such sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -94,7 +94,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a workbook reader without chart sheets, because openpyxl cannot read all of them.
+    """Return a workbook reader that skips chart sheets, because openpyxl cannot read all of them.
 
     Raises `ImportError` if openpyxl is not installed.
     """
@@ -102,9 +102,9 @@ def _make_reader_class() -> type[ExcelReader]:
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
     class Reader(ExcelReader):
-        """A reader that leaves chart sheets unread.
+        """A reader that does not read chart sheets.
 
-        It keeps their positions, because names refer to sheets by position.
+        Their positions are kept, because names refer to sheets by position.
         """
 
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
@@ -116,7 +116,7 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value. Percentages and amounts of money become text with their sign, as the sheet shows them."""
+    """Return a cell's value. Percentages and amounts of money become strings with the symbol shown in the sheet."""
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
@@ -128,7 +128,7 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return an Excel cell as a JSON value: whole numbers as integers, dates and times in ISO 8601."""
+    """Return an Excel cell as a JSON value. Whole numbers become integers; dates and times are in ISO 8601 format."""
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if cell is None or isinstance(cell, str | bool | int | float):
@@ -147,8 +147,8 @@ def _first_cause(error: BaseException) -> BaseException:
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
     """Return the checked parts of an Excel file, keyed by name.
 
-    Raises `FileError` for too many unpacked bytes, cells or elements. After this check, openpyxl unpacks no more than
-    that, because every part has the size that it states.
+    Raises `FileError` if there are too many unpacked bytes, cells or elements. After this check, openpyxl unpacks no
+    more than that, because every part has its stated size.
     """
     from karenina_toolkit.files.archives import open_archive
 
@@ -161,9 +161,9 @@ def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _Part
 
 
 class _PartCheck:
-    """A count of the cells and XML elements in one part of an Excel file, and the facts for `SheetFacts`.
+    """Counts the cells and XML elements in one part of an Excel file and collects the facts for `SheetFacts`.
 
-    openpyxl builds a tree of each part that it reads, and frees a row or a shared text only when it is complete.
+    openpyxl builds a tree for each part that it reads and frees a row or a shared string only when it is complete.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -197,7 +197,7 @@ class _PartCheck:
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Count the element that begins. Raises `FileError` if there are too many cells or XML elements."""
+        """Count an element at its start tag. Raises `FileError` if there are too many cells or XML elements."""
         if tag.startswith(_SHEETS):
             self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
@@ -218,7 +218,7 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv with a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record hidden columns, whether the sheet has values, and a cell with a formula until its value is seen."""
+        """Record hidden columns, whether the sheet has values, and any cell with a formula until its value is seen."""
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.
@@ -240,7 +240,7 @@ class _PartCheck:
             self._formula = None
 
     def _end(self, tag: str) -> None:
-        """Leave the element that ends; at the end of a cell, record a formula without a value."""
+        """Leave the element at its end tag. At the end of a cell, record a formula without a value."""
         self._level = max(self._level - 1, 0)
         if tag == f"{_SHEETS}c":
             if self._formula is not None and len(self.without_value) < _MOST_FORMULAS:
@@ -250,7 +250,7 @@ class _PartCheck:
 
 
 def _refuse_entity(*declaration: Any) -> None:
-    """Raise `EntitiesForbidden` for any entity that the XML declares."""
+    """Raise `EntitiesForbidden` for any entity declared in the XML."""
     from defusedxml import EntitiesForbidden
 
     name, _is_parameter, value, base, system_id, public_id, notation = declaration
@@ -258,10 +258,10 @@ def _refuse_entity(*declaration: Any) -> None:
 
 
 class ParquetRows:
-    """The rows of a Parquet file, with their `columns` and the `metadata` of the file.
+    """The rows of a Parquet file, with their `columns` and the file's `metadata`.
 
-    Raises `FileError`, also during iteration, for a file that cannot be read or is too large. `only` names the columns
-    to read (None: all).
+    Raises `FileError`, even during iteration, if the file cannot be read or is too large. `only` names the columns to
+    read (None for all).
     """
 
     def __init__(
@@ -312,5 +312,5 @@ def missing_library(path: Path, what: str, error: ImportError, package: str) -> 
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the message of `error` on one line, cut to 200 characters."""
+    """Return the message of `error` on one line, truncated to 200 characters."""
     return " ".join(str(error).split())[:_LONGEST_REASON]

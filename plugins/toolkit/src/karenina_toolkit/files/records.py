@@ -21,16 +21,17 @@ _BLANK: Final = " \t\r\n\ufeff"
 
 
 class Records(Iterator[Record]):
-    """The records of an open file, which can be read once. Reading to the end, or leaving the context, closes the file.
+    """The records of an open file, which can be read only once. Reading to the end or leaving the context closes the
+    file.
 
-    - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have keys of their own.
+    - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have their own keys.
     - `metadata`: the metadata of a Parquet file.
-    - `encoding_note`: the encoding, if it had to be recognized from the text; empty for UTF-8, and if the file or the
+    - `encoding_note`: the encoding, if it had to be recognized from the text; empty for UTF-8 or if the file or the
       caller states the encoding.
-    - `other_sheets`: the other sheets of a workbook that have cells, if the caller did not name a sheet.
-    - `warnings`: about hidden columns, and formulas without a value, in a sheet.
+    - `other_sheets`: the workbook's other sheets that have cells, if the caller did not name a sheet.
+    - `warnings`: about hidden columns and formulas without a value in a sheet.
 
-    Iterating raises `FileError` for a row that cannot be read.
+    Iteration raises `FileError` if a row cannot be read.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Records(Iterator[Record]):
             return self._next()
 
     def _next(self) -> Record:
-        """Return the next record. Raises `StopIteration` at the end, and `FileError` for a row that cannot be read."""
+        """Return the next record. Raises `StopIteration` at the end, and `FileError` if a row cannot be read."""
         record: Record = next(self._rows)
         return record
 
@@ -91,13 +92,14 @@ def read_records(
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
 ) -> Records:
-    """Open a record file: CSV, TSV, Excel, Parquet, JSON lines or JSON, by its file name's suffix or by `suffix`.
+    """Open a record file: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
+    suffix.
 
     JSON lines, CSV and Parquet are read row by row, in constant memory; a JSON document is read as a whole.
 
-    - CSV: the first row that is not empty names the columns. The delimiter is `delimiter`, or the most frequent of
-      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows are
-      records whose cells are all None, except that those at the end of the file are dropped.
+    - CSV: the first row that is not empty names the columns. If `delimiter` is not set, it is the most frequent of
+      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows
+      are records whose cells are all None, except that those at the end of the file are dropped.
     - Excel: the first sheet, or `sheet`. Cells have their own types: strings, numbers, booleans, dates and times.
     - JSON lines: any value on each line; blank lines are skipped.
     - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
@@ -108,20 +110,20 @@ def read_records(
 
     Text is UTF-8, or has the given `encoding`; a byte-order mark of UTF-8, UTF-16 or UTF-32 takes precedence over both.
     With `encoding="auto"`, UTF-16 without a mark and cp1252 are recognized, and named in `encoding_note`. `surrogates`
-    allows lone surrogates in JSON, which cannot be written to a file again. With `keep_problems`, a line of JSON that
-    cannot be read becomes a record with its `problem`, instead of an error.
+    allows lone surrogates in JSON, which cannot be written back to a file. With `keep_problems`, a line of JSON that
+    cannot be read becomes a record with a `problem` instead of raising an error.
 
     The limits are:
 
     - a file: 100 MB (Excel and Parquet: unpacked)
     - a line: 64 MB; a CSV row: 16 million characters
-    - a table: five million cells; short rows count as filled, and each row counts for five cells more
+    - a table: five million cells; short rows count as filled, and each row counts as five additional cells
     - JSON: ten million values
     - Excel: 250,000 XML elements in one row, and as many outside of rows
 
     `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
-    CSV rows. `any_size` lifts them, for files that the user has written. `package` is the distribution whose extras
-    `excel` and `parquet` install the libraries, for messages.
+    CSV rows. `any_size` lifts them, for files written by the user. `package` is the distribution whose `excel` and
+    `parquet` extras install the libraries, for use in messages.
 
     Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
     encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a
@@ -154,7 +156,7 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield a warning on formulas without a stored value, and one on hidden columns that have a name."""
+    """Yield a warning about formulas without a stored value, and one about hidden columns that have a name."""
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
@@ -181,7 +183,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None means UTF-8."""
+    """Return the encoding to read with and a note about it. Only `auto` is resolved; None means UTF-8."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)
@@ -217,7 +219,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
 def _limit_rows(
     path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Return the rows of a Parquet file. Raises `FileError` during iteration if they have too many cells."""
+    """Yield the rows of a Parquet file. Raises `FileError` if they have too many cells."""
     cells = [None] * width
     counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
     return ((number, cells[0]) for number, cells in counted)
@@ -226,9 +228,9 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata and the encoding note of JSON lines, then their records.
+    """Yield empty columns and metadata and the encoding note of a JSON lines file, then its records.
 
-    Blank lines are skipped. With `keep_problems`, a line that cannot be read is a record with its `problem`.
+    Blank lines are skipped. With `keep_problems`, a line that cannot be read becomes a record with a `problem`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -260,7 +262,7 @@ def _read_lines(
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:
-    """Return a line as stripped text, empty for a blank line. Raises `FileError` if its bytes are not UTF-8."""
+    """Return a line as a stripped string, empty for a blank line. Raises `FileError` if its bytes are not UTF-8."""
     if isinstance(line, str):
         return line.strip(_BLANK)
     try:

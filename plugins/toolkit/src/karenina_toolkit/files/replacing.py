@@ -15,7 +15,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
-"""Maximum characters of a file's name that the name of its temporary file repeats; names are limited to 255 bytes."""
+"""Maximum characters of a file's name repeated in its temporary file's name. Names are limited to 255 bytes."""
 
 
 def replace_file(
@@ -27,24 +27,25 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace the content of a file atomically: readers see the old file or the new one, never a part of it.
+    """Replace the contents of a file atomically: readers see the old file or the new one, never a partial file.
 
-    `write` gets a new file in the same folder, which is renamed to `path` when it is complete. If anything fails before
-    that, the old file stays and the new one is removed. A process that is killed leaves the old or the new file, and
-    perhaps a file `.NAME.RANDOM.new`, which nothing reads. Of concurrent writers, the last one wins.
+    `write` receives a new file in the same folder, which is renamed to `path` once it is complete. If anything fails
+    before that, the old file is kept and the new one is removed. If the process is killed, it leaves the old or the new
+    file behind, and perhaps a file `.NAME.RANDOM.new`, which is never read. Of concurrent writers, the last one wins.
 
-    - `private`: the file can only be read and written by its owner, from its creation on. Otherwise a new file gets the
-      permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
+    - `private`: the file can only be read and written by its owner, from its creation on. Otherwise a new file gets
+      the permissions allowed by the umask, and a replaced file keeps its own; set-user-ID and set-group-ID are
+      dropped.
     - `follow`: a link at `path` is followed, so that its target is replaced and the link stays. Otherwise a link is
       refused: following it would write to a location that the name does not show, and replacing it would detach the
       name from its target, both silently.
-    - `sync`: content and name are on disk when this returns, so that they survive a power failure. Otherwise they only
-      survive the end of this process.
+    - `sync`: the contents and the name are on disk when the function returns, so they survive a power failure.
+      Otherwise they survive only the end of this process.
     - `dir_fd`: an open folder that contains `path`, which must then be a bare name; nothing swapped in above that
-      folder leads out of it.
+      folder can lead out of it.
 
-    The file gets a new inode: other hard links keep the old content. The file at `path` is checked when the new one is
-    complete, so that `write` may rename an earlier file.
+    The file gets a new inode: other hard links keep the old contents. The file at `path` is checked once the new one is
+    complete, so `write` may rename an earlier file.
 
     Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is
     read-only, a folder, a pipe, a device or a link; and for a full disk. Errors from `write` are raised unchanged,
@@ -88,7 +89,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Flush the entries of a folder, given by path or descriptor, to disk. Does nothing if the system cannot do so."""
+    """Flush the entries of a folder, passed as a path or descriptor, to disk. Does nothing if the system cannot."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:
@@ -99,7 +100,7 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the file's permissions, or None if there is no file. Raises `OSError` if it must not be replaced."""
+    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced."""
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -116,7 +117,7 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return a system error as an error about `path`, with the text `before` first."""
+    """Return a system error as an error about `path`, with `before` prepended to its message."""
     if error.errno is None:
         return OSError(f"{before}{error}")
     return OSError(error.errno, f"{before}{error.strerror}", path)

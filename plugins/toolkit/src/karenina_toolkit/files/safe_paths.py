@@ -1,7 +1,7 @@
-"""Paths that stay in a folder: checks of file names, and opening of files without following links.
+"""Paths that stay in a folder: checking file names and opening files without following links.
 
-A path is resolved and checked first. Then it is opened component by component, each relative to the folder before it,
-so that nothing swapped in after the check leads out of the folder. This way of opening requires a POSIX system.
+A path is first resolved and checked. It is then opened component by component, each relative to the folder before it,
+so that nothing swapped in after the check can lead out of the folder. This way of opening requires a POSIX system.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags for opening a folder."""
 # O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags for opening a file to read."""
+"""Flags for opening a file for reading."""
 
 
 class NotAFileError(OSError):
@@ -33,7 +33,7 @@ def is_plain_name(text: str) -> bool:
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether the path `name`, relative to `folder`, stays in the folder after all links are resolved."""
+    """Return whether the path `name`, relative to `folder`, stays in the folder once all links are resolved."""
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
     except (OSError, ValueError):  # a symlink loop, a NUL byte
@@ -41,9 +41,9 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Return `path` with all links resolved; its end need not exist. Raises `OSError` for a symlink loop.
+    """Return `path` with all links resolved; its last part need not exist. Raises `OSError` if there is a symlink loop.
 
-    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and nothing since.
+    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and later versions raise nothing.
     """
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -54,7 +54,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return a message if two of `files` are the same file, even by different names or through a link; else None."""
+    """Return a message if two `files` are the same, even under different names or through a link, otherwise None."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:
@@ -69,10 +69,10 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of `folder`, which must be `root` or lie below it. With `make`, missing folders are created.
+    """Yield a descriptor for `folder`, which must be `root` or below it. With `make`, missing folders are created.
 
-    `root` must be a resolved path. Raises `OSError`, also if any part of the path is a link, the path of `root`
-    included.
+    `root` must be a resolved path. Raises `OSError`, including when any part of the path is a link, even in the path of
+    `root`.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path does not lie in {root}")
@@ -91,7 +91,7 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
 
 
 def _open_root(root: Path) -> int:
-    """Return a descriptor of the folder `root`. Raises `OSError` if any part of its path is a link."""
+    """Return a descriptor for the folder `root`. Raises `OSError` if any part of its path is a link."""
     if not hasattr(os, "O_PATH"):  # macOS refuses links anywhere in a path if it is asked to
         return os.open(root, FOLDER | getattr(os, "O_NOFOLLOW_ANY", 0))
     # O_PATH: to pass through a folder, the permission to list it is not needed.
@@ -107,13 +107,13 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` for reading. Raises `OSError`, also for a link in the path and for a FIFO."""
+    """Open a regular file below `root` for reading. Raises `OSError`, including for links in the path and for FIFOs."""
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file in an open folder for reading. Raises `OSError`, also for a link and for a FIFO."""
+    """Open a regular file in an open folder for reading. Raises `OSError`, including for links and for FIFOs."""
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -1,4 +1,4 @@
-"""Digests of folders whose files affect a result, so that changes in them are noticed."""
+"""Digests of folders whose files affect results, so that changes to the files are noticed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 from karenina_core.models.source_folder import SourceFolder
 
 MOST_READ: Final = 10_000_000_000
-"""Maximum number of bytes of a folder that are hashed; of further files, only size and modification time are used."""
+"""Maximum number of bytes hashed in a folder. For any further files, only size and modification time are used."""
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
-    """Return the digests of `sources`, in their order; empty if there are none."""
+    """Return the digests of `sources` in order, or an empty string if there are none."""
     return " ".join(digest_folder(source) for source in sources)
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder. Unreadable files contribute only their names.
+    """Return a digest of the names and contents of all files in a folder. For unreadable files, only the names count.
 
     The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
-    is not followed, and a folder to which several links point is read once.
+    is not followed, and a folder that is the target of several links is read only once.
     """
     digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
@@ -54,7 +54,7 @@ def digest_folder(source: SourceFolder) -> str:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder; an empty list if it cannot be read."""
+    """Return the entries of a folder, or an empty list if the folder cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -63,7 +63,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _target(link: Path) -> Path:
-    """Return the target of a link, or the link itself if it cannot be resolved, as in a loop."""
+    """Return the target of a link, or the link itself if it cannot be resolved, for example in a loop."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):
@@ -71,9 +71,9 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """Return a digest of the file's content, and the bytes of the folder that may still be read.
+    """Return a digest of the file's contents, and the number of the folder's bytes that may still be read.
 
-    A file larger than `room` is not read: its size and modification time take the place of the digest, and no bytes are
+    A file larger than `room` is not read: its size and modification time are used instead of a digest, and no bytes are
     left. The digest of an unreadable file is empty.
     """
     try:

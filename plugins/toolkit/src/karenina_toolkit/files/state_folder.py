@@ -1,4 +1,4 @@
-"""The folder for the state of a user's runs, with checks that no other user can have written to it."""
+"""The folder for the state of a user's runs, checked to ensure that no other user can have written to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from karenina_core.errors import ConfigError
 
 MOST_BYTES: Final = 100_000_000
-"""Maximum size of a file in the folder; Karenina writes none that is larger."""
+"""Maximum size of a file in the folder. Karenina never writes a larger one."""
 
 
 class UserStateError(ConfigError):
@@ -23,9 +23,9 @@ class UserStateError(ConfigError):
 def state_folder() -> Path:
     """Return the user's state folder, which may not exist.
 
-    It is `KARENINA_STATE_HOME`, else `karenina` in `XDG_STATE_HOME`, else `~/.local/state/karenina`. Raises
-    `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path, or there is no home folder; a relative
-    `XDG_STATE_HOME` is ignored, as its specification requires.
+    It is `KARENINA_STATE_HOME` if that is set, otherwise `karenina` in `XDG_STATE_HOME` if that is set, otherwise
+    `~/.local/state/karenina`. Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no
+    home folder; a relative `XDG_STATE_HOME` is ignored, as the XDG specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
@@ -44,7 +44,8 @@ def state_folder() -> Path:
 def make_own_folder(folder: Path) -> None:
     """Create a folder below the state folder that only the user can access.
 
-    Raises `UserStateError` if others can put files into an existing one, and `OSError` if it cannot be created.
+    Raises `UserStateError` if the folder exists and others can put files into it, and `OSError` if it cannot be
+    created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
@@ -67,7 +68,7 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file must not be used: others may have accessed it, or it is too large; else None.
+    """Return why an open file must not be used, because others may have accessed it or it is too large, otherwise None.
 
     `found` is the status of the open file.
     """

@@ -1,4 +1,4 @@
-"""`Record`, a row of a file, and tables: column names in the first row, and the records below them."""
+"""`Record`, a row of a file, and tables, which have column names in the first row and records below."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix of the name that a nameless column gets, as in pandas, which writes its index without a name."""
+"""The prefix for the names of nameless columns, as in pandas, which writes its index without a name."""
 _MOST_UNNAMED: Final = 20
-"""Maximum number of nameless columns after the last named one; spreadsheets may have thousands of empty ones."""
+"""Maximum number of nameless columns after the last named one. Spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
-"""Maximum characters of a CSV row; Python's reader needs some 10 bytes of memory for each."""
+"""Maximum characters in a CSV row. Python's reader needs about 10 bytes of memory for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts for in addition to the cells that it has."""
+"""The number of cells that each row counts as, in addition to its own cells."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""
@@ -33,17 +33,17 @@ _BYTES_PER_CELL: Final = 20
 
 @dataclass(slots=True)
 class Record:
-    """A row of a record file, with its place in the file for messages.
+    """A row of a record file, with its place in the file for use in messages.
 
-    `where` is the place in the `file`: `line 3` of text (the line where the row ends), `row 3` of a sheet or of
-    Parquet, or `data.0.qas.1` in a JSON document. `number` is the line or the row as a number; in JSON documents, rows
-    are counted from 1.
+    `where` is the place in the `file`: `line 3` in text (the line where the row ends), `row 3` in a sheet or a Parquet
+    file, or `data.0.qas.1` in a JSON document. `number` is the line or the row as a number; in JSON documents, rows are
+    counted from 1.
 
-    `value` is a mapping from columns to cells, where empty cells are None, or any JSON value. Values from Excel and
+    `value` is any JSON value, or a mapping from columns to cells in which empty cells are None. Values from Excel and
     Parquet have their own types, such as dates. `around` contains the objects that enclose the row in a JSON document,
     the innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
     `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
-    a row could not be read; such a row has no value.
+    a row could not be read; in that case, the row has no value.
     """
 
     file: Path
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The value, which must be a mapping. Raises `FileError` if it is not, or if the row could not be read."""
+        """The row's value, which must be a mapping. Raises `FileError` if it is not or if the row could not be read."""
         if self.problem is not None:
             raise self.problem
         if isinstance(self.value, Mapping):
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects that enclose the row, by path without `*`, such as `data.title`."""
+        """The scalars of the objects enclosing the row, keyed by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, enclosing in self.around
@@ -76,7 +76,8 @@ class Record:
         }
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a column, else the scalar in the innermost enclosing object that has it, else `default`.
+        """Return the value of a column, otherwise the scalar in the innermost enclosing object that has it, otherwise
+        `default`.
 
         Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`).
         """
@@ -98,7 +99,7 @@ class Record:
 
 
 def find_column(columns: Iterable[str], name: str) -> str | None:
-    """Return the column with this name, else the first one that differs only in case, or None if there is none."""
+    """Return the column with this name, otherwise the first that differs only in case, or None if there is none."""
     folded, near = name.casefold(), None
     for column in columns:
         if column == name:
@@ -109,10 +110,10 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of CSV, each with the line where it ends. Empty cells are None.
+    """Yield the rows of a CSV file, each with the number of the line where it ends. Empty cells are None.
 
     If `delimiter` is None, the most frequent of comma, semicolon and tab in the first line that is not blank is used.
-    Raises `FileError` for an invalid delimiter, invalid CSV, and a row that is too long.
+    Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = f"the delimiter must be one character, and not a quote or line break: {shorten(repr(delimiter), 40)}"
@@ -153,8 +154,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
     """Yield the rows. Raises `FileError` if they have more cells than `cell_limit()`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns the place of a
-    row, for messages, from its number.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns a row's place
+    from its number, for use in messages.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -165,9 +166,9 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 
 
 class CellLimit:
-    """A counter of the cells in a JSON file, with the limit of tables.
+    """Counts the cells in a JSON file, with the same limit as for tables.
 
-    As in a table, each row counts for `CELLS_PER_ROW` cells in addition to its own.
+    As in a table, each row counts as `CELLS_PER_ROW` cells in addition to its own.
     """
 
     def __init__(self, path: Path) -> None:
@@ -182,7 +183,7 @@ class CellLimit:
 
 
 def cell_limit() -> int:
-    """Return the maximum number of cells in a table, which follows from the size limit in effect."""
+    """Return the maximum number of cells in a table, derived from the current size limit."""
     return max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)
 
 
@@ -195,7 +196,7 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
     """Return the column names from the first row that is not empty.
 
-    Raises `FileError` if all rows are empty, or if two columns have the same name.
+    Raises `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0
     for number, cells in rows:
@@ -206,15 +207,15 @@ def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[s
 
 
 def is_unnamed(column: str) -> bool:
-    """Return whether a column has no name of its own in the file."""
+    """Return whether a column has no name in the file."""
     return column.startswith(UNNAMED) and column.removeprefix(UNNAMED).isdecimal()
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
-    """Return the column names, with a generated name for each nameless column.
+    """Return the column names, with a generated name for each column that has none.
 
-    If more than 20 nameless columns follow the last named one, they are dropped, also from `cells`. Raises `FileError`
-    if two columns have the same name.
+    If more than 20 nameless columns follow the last named one, they are dropped, from `cells` as well. Raises
+    `FileError` if two columns have the same name.
     """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
     del cells[named + _MOST_UNNAMED :]
@@ -231,9 +232,9 @@ def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
 def iter_records(
     path: Path, columns: Iterable[str], rows: Cells, where: Callable[[int], str], only: Collection[str] | None
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records, with the columns in `only` (None: all).
+    """Yield the rows below the header as records, limited to the columns in `only` (None for all).
 
-    Empty rows at the end are dropped. Raises `FileError` for a row with more cells than columns.
+    Empty rows at the end are dropped. Raises `FileError` if a row has more cells than there are columns.
     """
     columns = tuple(columns)
     width = len(columns)

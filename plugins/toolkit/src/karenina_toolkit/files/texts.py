@@ -23,7 +23,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The encoding name that asks for recognition from the content of the file (`recognize_encoding`)."""
+"""The encoding name that requests recognition from the file's contents (`recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -34,23 +34,24 @@ _OUTSIDE: Final = (
     "\u20ac\u2122\u2026\u2022\u2030\u2039\u203a\u201a\u201c\u201d\u201e\u00a0-\u00a3\u00a7\u00a9-\u00ab\u00ae\u00b0-\u00b3"
     "\u00b5\u00ba-\u00bf\u00f7"
 )
-"""Signs that never stand between two letters."""
+"""Signs that never occur between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
 _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""Sequences that are rare in languages written in cp1252, but frequent in other encodings that are read as cp1252."""
+"""Sequences that are rare in languages written in cp1252 but frequent in other encodings misread as cp1252."""
 _MOST_ACCENTS: Final = 0.25
-"""Maximum share of non-English letters among the letters of a text in cp1252."""
+"""Maximum share of non-English letters among the letters in a cp1252 file."""
 _FEW_ACCENTS: Final = 3
 _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file, or the content of a pipe, within the size limit.
+    """Open a file or the contents of a pipe, within the size limit.
 
-    Raises `FileError` if it cannot be opened, or is larger than the limit; with `any_size`, only pipes are limited.
+    Raises `FileError` if the file cannot be opened or is larger than the limit. With `any_size`, only pipes are
+    limited.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
@@ -60,10 +61,10 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Return the encoding of a file from its first bytes, and the length of its byte-order mark.
+    """Determine a file's encoding from its first bytes. Return it with the length of the byte-order mark.
 
-    A byte-order mark takes precedence over `encoding`; without either, the encoding is UTF-8. Raises `FileError` for an
-    unknown `encoding`, and for what looks like UTF-16 or UTF-32 if neither is given.
+    A byte-order mark takes precedence over `encoding`; without either, the encoding is UTF-8. Raises `FileError` if
+    `encoding` is unknown, or if neither is given and the bytes look like UTF-16 or UTF-32.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -85,9 +86,9 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     """Return the encoding of an open, seekable file, and a note if the file is not UTF-8 and has no byte-order mark.
 
-    Byte-order marks decide, then the positions of zero bytes (UTF-16 and UTF-32), then whether the whole file is UTF-8.
-    Otherwise it is cp1252, if it reads like a language written in cp1252. Raises `FileError` for everything else,
-    because a wrong encoding would silently change the text.
+    The encoding is determined by a byte-order mark, then by the positions of zero bytes (UTF-16 and UTF-32), then by
+    whether the whole file is valid UTF-8. Otherwise it is cp1252 if the text reads like a language written in cp1252.
+    Raises `FileError` in all other cases, because a wrong encoding would silently change the text.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -112,7 +113,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
 
 def _find_wide(start: bytes) -> str | None:
-    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes show, or None if they show none."""
+    """Return the UTF-16 or UTF-32 encoding indicated by the positions of zero bytes, or None if they indicate none."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
         shares = [start[number::width].count(0) / max(len(start[number::width]), 1) for number in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
@@ -121,7 +122,7 @@ def _find_wide(start: bytes) -> str | None:
 
 
 def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
-    """Return the position of the first byte that is not UTF-8, or None if there is none."""
+    """Return the position of the first byte that is not valid UTF-8, or None if there is none."""
     decoder = codecs.getincrementaldecoder(UTF8)()
     file.seek(0)
     seen = 0
@@ -137,7 +138,7 @@ def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
 
 
 def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
-    """Return a word with a non-ASCII letter or sign; empty if the file does not read like cp1252."""
+    """Return a word with a non-ASCII letter or sign, or an empty string if the file does not read like cp1252."""
     file.seek(0)
     letters = accents = 0
     example = before = ""
@@ -157,9 +158,9 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Return bytes as text, without a byte-order mark. Raises `FileError` with the first byte that is not text.
+    """Decode bytes, dropping any byte-order mark. Raises `FileError` naming the first byte that cannot be decoded.
 
-    `where` is the place of the bytes in the file, if they are only a part of it.
+    `where` is the place of the bytes in the file, if they are only part of it.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -177,10 +178,10 @@ def iter_lines(
     any_size: bool = False,
     longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of an open file with their line ends, decoding it piece by piece.
+    """Yield the lines of an open file with their line endings, decoding it piece by piece.
 
     `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
-    characters. Raises `FileError` for a longer line, for bytes that cannot be decoded, and if the file is too large.
+    characters. Raises `FileError` if a line is longer, if bytes cannot be decoded, or if the file is too large.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -208,7 +209,7 @@ def iter_lines(
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces, without its byte-order mark.
 
-    Raises `FileError` for bytes that cannot be decoded, and if the file exceeds `most` bytes (None: no limit).
+    Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
@@ -234,7 +235,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Return up to `count` bytes of an open file, empty at its end. Raises `FileError` if reading fails."""
+    """Return up to `count` bytes of an open file, or no bytes at its end. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:
@@ -246,7 +247,8 @@ def encoding_error(
 ) -> FileError:
     """Return the error for bytes that cannot be decoded with the encoding `name`.
 
-    `asked` is the encoding that the caller named, if any, and `before` the number of bytes before the decoded ones.
+    `asked` is the encoding requested by the caller, if any, and `before` is the number of bytes before the ones being
+    decoded.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save it with the encoding UTF-8"

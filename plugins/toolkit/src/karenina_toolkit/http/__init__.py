@@ -1,1 +1,1 @@
-"""HTTP calls: URLs, bounded replies, errors and how to fix them, and secrets."""
+"""HTTP calls: URLs, bounded replies, errors and their remedies, and secrets."""

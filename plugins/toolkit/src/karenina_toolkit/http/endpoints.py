@@ -1,4 +1,4 @@
-"""Models behind an HTTP server: their settings, base URL and API key, and where secrets may be sent. For adapters."""
+"""Models served over HTTP: their settings, base URLs and API keys, and where secrets may be sent. For adapters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
 class ServerExtra(StrictSettings):
-    """Settings of any model behind an HTTP server: the base class of an adapter's `extra`.
+    """Settings for any model served over HTTP. This is the base class of an adapter's `extra`.
 
-    Values of `headers` are secrets, and errors do not show them.
+    The values of `headers` are secrets, so errors do not show them.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -41,7 +41,7 @@ class ServerExtra(StrictSettings):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Return the headers unchanged. Raises `ValueError` for characters that headers must not contain."""
+        """Return the headers unchanged. Raises `ValueError` if they contain characters not allowed in headers."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(
@@ -50,12 +50,12 @@ class ServerExtra(StrictSettings):
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Return whether any of the headers `names`, given in lower case, is set."""
+        """Return whether any of the headers `names`, in lower case, is set."""
         return any(header.lower() in names for header in self.headers)
 
 
 class ToolLoopExtra(ServerExtra):
-    """Settings of a model whose adapter runs the tools of agents itself and requests JSON in several modes."""
+    """Settings for a model whose adapter runs agents' tools itself and requests JSON in several modes."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
@@ -68,7 +68,7 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Return the fields that a model adds to each request. Raises `ValueError` for one that the adapter itself sets."""
+    """Return the fields that a model adds to each request. Raises `ValueError` if the adapter itself sets any field."""
     for name in own_fields:
         if name in body:
             raise ValueError(f"body.{name} is set by Karenina; remove it")
@@ -80,8 +80,8 @@ def check_base_url(
 ) -> SplitResult:
     """Return the parts of a model's base URL.
 
-    `base_url` has no trailing slash. `like` is an example of a valid URL, and `query` advice for a URL with a query.
-    Raises `AdapterConfigError`, which shows no secret, if it is not the base URL of an HTTP server.
+    `base_url` has no trailing slash. `like` is an example of a valid URL, and `query` is the advice for a URL with a
+    query. Raises `AdapterConfigError`, which shows no secrets, if `base_url` is not the base URL of an HTTP server.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -108,11 +108,11 @@ def check_base_url(
 
 
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
-    """Return whether secrets of the user's environment may be sent to the server.
+    """Return whether secrets from the user's environment may be sent to the server.
 
-    They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment, and the
-    provider's. Thus the configuration in somebody else's benchmark cannot send them elsewhere. They may also be sent if
-    there is no base URL, because the SDK then uses the provider's.
+    They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment and the
+    provider's own. This way, the configuration in somebody else's benchmark cannot send them elsewhere. They may also
+    be sent if there is no base URL, because the SDK then uses the provider's.
     """
     if base_url is None:
         return True
@@ -121,10 +121,11 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
-    """Return the API key: the model's, else that of the first environment variable of `variables` that is set.
+    """Return the API key: the model's own, otherwise the value of the first environment variable in `variables` that
+    is set.
 
-    Return None if there is none, or if a key from the environment may not be sent to the server: see
-    `may_receive_secrets`.
+    Return None if there is none, or if a key from the environment may not be sent to the server (see
+    `may_receive_secrets`).
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
@@ -134,7 +135,7 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Return advice for a call that the server refused because of its key.
+    """Return advice for a call that the server refused because of the key.
 
     `key` is the result of `find_api_key` with `variables`. `otherwise` is the advice if `key` is None.
     """
@@ -146,7 +147,7 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
+    """Raise `AdapterConfigError` if the key cannot be sent in a header or if it is `needed` but missing.
 
     `key` is the result of `find_api_key` with `variables`. `needed` is the message for a missing key, or None if the
     server may not need one.
@@ -163,12 +164,12 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
 
 
 def _variable_of(key: str, variables: Iterable[str]) -> str:
-    """Return the first environment variable that contains the key, else the words "the environment"."""
+    """Return the first environment variable that contains the key, or the words "the environment" if none does."""
     return next((name for name in variables if os.environ.get(name) == key), "the environment")
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port, or None if `base_url` is not a URL."""
+    """Return the scheme, host and port, or None if `base_url` is not a URL."""
     try:
         url = urlsplit(base_url)
         return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)
@@ -177,5 +178,5 @@ def _server(base_url: str) -> tuple[str, str, int | None] | None:
 
 
 def _can_be_sent(text: str) -> bool:
-    """Return whether a header may contain `text`: printable ASCII only."""
+    """Return whether a header may contain `text`, which must be printable ASCII."""
     return text.isascii() and text.isprintable()

@@ -65,25 +65,25 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a server refused a call because the account has no credit, so that no retry can succeed.
+    """Return whether a server refused a call because the account has no credit, so a retry cannot succeed.
 
-    Decided by the error codes, or known words at the beginning of the message.
+    This is decided by the error codes or by known words at the beginning of the message.
     """
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a provider's content filter refused a call, by known codes and phrases of providers.
+    """Return whether a provider's content filter refused a call, judging by known codes and phrases.
 
-    Other mentions of filters, policies and flags do not count: they may be about the account, or quote the request.
+    Other mentions of filters, policies and flags do not count: they may concern the account or quote the request.
     """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the fix that the server's message suggests, or None if it suggests none.
+    """Return the fix suggested by the server's message, or None if it suggests none.
 
-    This fix takes precedence over the one for the status.
+    This fix takes precedence over the fix for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
@@ -92,15 +92,15 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
 
 
 def cure_for_tls_error(message: str) -> str | None:
-    """Return the cure for a failed TLS handshake if the server answered in plain text; else None."""
+    """Return the cure for a TLS handshake that failed because the server answered in plain text, otherwise None."""
     upper = message.upper().replace(" ", "_")
     return WRITE_HTTP if any(word.upper() in upper for word in _TLS_TO_PLAIN) else None
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return the cure for a base URL whose path the server does not know; `usual` is the most common path.
+    """Return the cure for a base URL whose path is unknown to the server; `usual` is the most common path.
 
-    The path itself is not shown, as it may be a secret.
+    The path itself is not shown, because it may be a secret.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
@@ -109,7 +109,7 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 
 def find_page_text(message: str) -> str | None:
-    """Return the text of a web page that is quoted in `message`, or None if there is none."""
+    """Return the text of a web page quoted in `message`, or None if there is none."""
     match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Failed HTTP calls as `PortError`s that show no secret and no prompt. For adapters."""
+"""Failed HTTP calls as `PortError`s that show neither secrets nor the prompt. For adapters."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ CURES: Final[Mapping[int, str]] = {
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down: check it, or try again later",
 }
-"""How to fix the error for each status, unless the adapter has better advice."""
+"""How to fix the error for each status, unless the adapter offers better advice."""
 MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
     401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large: shorten the prompt",
 }
-"""How to fix the error for each status of a server of Anthropic's Messages API."""
+"""How to fix the error for each status returned by an Anthropic Messages API server."""
 _MESSAGES_API_CATEGORIES: Final = {
     "rate_limit_error": ErrorCategory.RATE_LIMIT,
     "timeout_error": ErrorCategory.TIMEOUT,
@@ -60,7 +60,7 @@ _MESSAGES_API_CATEGORIES: Final = {
 
 
 class HTTPStatusError(PortError):
-    """Raised for an HTTP status of 300 or more. `server_text` is the server's message, not redacted: do not show it."""
+    """Raised for an HTTP status of 300 or more. `server_text` is the server's unredacted message, so do not show it."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ def status_error(
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
 ) -> HTTPStatusError:
-    """Return the error for a reply with `status`, with the server's message from `body`.
+    """Return the error for a reply with `status`, including the server's message from `body`.
 
     `where` names the model and its server. `secrets` and passages of `prompt` are masked in the message. `cures` maps
-    statuses to advice, which is used unless the server's message suggests something better. A refusal by the provider's
-    filter has the category `filtered`, also if the body is a completion that was filtered.
+    statuses to advice, which is used unless the server's message suggests something better. The category of a refusal
+    by the provider's filter is `filtered`, even if the body is a filtered completion.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -111,9 +111,10 @@ def status_error(
 def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error for an `error` object in a reply with status 200, in which gateways forward a provider's error.
+    """Return the error for an `error` object in a reply with status 200, which gateways use to forward a provider's
+    error.
 
-    If its `code` is an HTTP status, that decides the category. `usage` is the usage of the reply.
+    If its `code` is an HTTP status, that decides the category. `usage` is the reply's usage.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -133,7 +134,7 @@ def error_in_reply(
 def messages_api_error(
     where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error for an error of Anthropic's Messages API in a reply with status 200.
+    """Return the error for an Anthropic Messages API error in a reply with status 200.
 
     Gateways forward a provider's error this way. `kind` is the API's error type, which decides the category, unless the
     provider's filter refused the request; an unknown type is a server error.
@@ -147,7 +148,7 @@ def messages_api_error(
 
 
 def _usage_of_filtered(body: str) -> Usage | None:
-    """Return the usage of a completion that was filtered, or None if the body is anything else."""
+    """Return the usage of a filtered completion, or None if the body is anything else."""
     if len(body) > _LONGEST_ERROR or '"choices"' not in body:
         return None
     try:
@@ -161,7 +162,7 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return which filter refused the prompt, as a completion without choices reports it, or None if it reports none.
+    """Return which filter refused the prompt, as reported in a completion without choices, or None if none is reported.
 
     Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
     """
@@ -180,7 +181,7 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a reply with status 200 that is not JSON, with the redacted beginning of the reply.
+    """Return the error for a reply with status 200 that is not JSON, quoting the redacted beginning of the reply.
 
     `path` is as in `web_page_error`.
     """
@@ -194,9 +195,9 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a web page instead of a reply; `page` is its text, `path` says what to do about the URL.
+    """Return the error for a web page received instead of a reply. `page` is its text; `path` is advice about the URL.
 
-    The category is permanent, because a retry would get the same page.
+    The category is permanent, because a retry would return the same page.
     """
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -204,9 +205,10 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the error for a server that could not be reached: `what` says what happened, `shown` the redacted cause.
+    """Return the error for a server that could not be reached. `what` says what happened, and `shown` is the redacted
+    cause.
 
-    `tls_error` is the message of a TLS error that would occur again if the call were retried.
+    `tls_error` is the message of a TLS error that would recur if the call were retried.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -223,7 +225,7 @@ def find_system_error(error: BaseException) -> OSError | None:
     """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
 
     HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
-    chain goes on with exceptions that the caller was handling.
+    chain then continues with exceptions that the caller was already handling.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
@@ -232,14 +234,14 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return at most 300 characters of a server's `text` on one line, without secrets and without the prompt."""
+    """Return at most 300 characters of a server's `text` on one line, without secrets or the prompt."""
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), else None."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None."""
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -254,7 +256,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float:
-    """Return the seconds until an HTTP date, negative if it is past; NaN if the date cannot be read."""
+    """Return the seconds until an HTTP date, negative if it is in the past, or NaN if the date cannot be read."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
@@ -262,9 +264,10 @@ def _until(date: str) -> float:
 
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
-    """Return the server's message, and the error types and codes in the body; servers nest them differently.
+    """Return the server's message and the error types and codes in the body, which servers nest differently.
 
-    If the body is not JSON or has another structure, it is the message itself, cut to `_LONGEST_ERROR` characters.
+    If the body is not JSON or has another structure, the body itself is the message, truncated to `_LONGEST_ERROR`
+    characters.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
@@ -305,9 +308,9 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with short messages of the prompt, and passages of at least `_WINDOW` characters, masked.
+    """Return `text` with the prompt's short messages, and passages of at least `_WINDOW` characters, masked.
 
-    Passages are also found if they were written as JSON.
+    Passages are found even if they are encoded as JSON.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
@@ -332,8 +335,8 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 def category_of_status(status: int) -> ErrorCategory:
     """Return the category of an HTTP status of 400 or more.
 
-    408 and 504 are timeouts, 429 is a rate limit, other 5xx (529 "overloaded" among them) are server errors, as are 409
-    and 425, which ask to try again. Other 4xx are permanent.
+    408 and 504 are timeouts and 429 is a rate limit. Other 5xx statuses (including 529, "overloaded") are server
+    errors, as are 409 and 425, which ask the client to try again. Other 4xx statuses are permanent.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT

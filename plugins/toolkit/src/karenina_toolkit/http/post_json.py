@@ -1,6 +1,6 @@
 """JSON requests over HTTP with aiohttp, for adapters.
 
-`post_json` sends a request, and `check_server` checks that a model's settings are usable with it.
+`post_json` sends a request, and `check_server` checks that a model's settings can be used for it.
 
 aiohttp is imported on the first request; `karenina-toolkit[http]` installs it.
 """
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
-"""Seconds for one request, if the model sets none."""
+"""The time limit for one request, in seconds, if the model does not set one."""
 
 
 def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
-    """Raise `AdapterConfigError` if `post_json` cannot be used with this configuration, or a setting is unknown.
+    """Raise `AdapterConfigError` if `post_json` cannot be used with this configuration or a setting is unknown.
 
-    No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` an example
-    of a valid URL.
+    No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` is an
+    example of a valid URL.
     """
     if find_spec("aiohttp") is None:
         command = install_command("karenina-toolkit[http]")
@@ -65,18 +65,18 @@ async def post_json(
     path: str = "",
     key_header: str = "Authorization",
 ) -> T:
-    """Send `body` as JSON to the server of `model`, and return the result of `read` for the JSON reply.
+    """Send `body` as JSON to the server of `model`, and return what `read` returns for the JSON reply.
 
-    - The URL is `endpoint_base_url` followed by `path`, and proxies are taken from the environment. A redirect is an
-      error: only the configured server gets the prompt and the key.
-    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if that is `Authorization`; without a key there is no
-      header. Fields of `body` that are None are not sent.
-    - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout`.
-    - The connection is closed before this returns.
+    - The URL is `endpoint_base_url` followed by `path`, and proxies are taken from the environment. A redirect is
+      an error: only the configured server may receive the prompt and the key.
+    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if the header is `Authorization`. Without a key,
+      the header is left out. Fields of `body` that are None are not sent.
+    - The reply is limited to `max_reply_bytes` after decompression and to the time in `request_timeout`.
+    - The connection is closed before the function returns.
 
     Raises `PortError`, which shows neither the key nor strings from `body`, if the call fails. If `read` raises
-    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, the server has sent no usable reply, and `PortError`
-    is raised too.
+    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, the reply is considered unusable, and `PortError` is
+    raised as well.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -107,7 +107,7 @@ async def post_json(
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A client that posts to one server within bounds. Failures are `PortError`s with `secrets` masked."""
+    """A client that posts to one server within bounds. Failures are raised as `PortError`s with `secrets` masked."""
 
     where: str
     seconds: float
@@ -134,7 +134,7 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send one request, and return the response (whatever its status) and its body.
+        """Send one request and return the response (whatever its status) and its body.
 
         Raises `PortError` if no complete reply is received within the bounds and the time limit.
         """
@@ -171,21 +171,21 @@ class Sender:
             raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        """Return a `PortError` that names the server, what failed, and the redacted `error`."""
+        """Return a `PortError` that names the server, what failed and the redacted `error`."""
         return PortError(f"{self.where}: {what} ({self._show(error)})", category=category)
 
     def _show(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets; the name of its type if there is no message."""
+        """Return the message of `error` without secrets, or the name of its type if there is no message."""
         return redact_text(str(error), self.secrets) or type(error).__name__
 
 
 def _key_of(model: ModelConfig) -> str | None:
-    """Return the API key in the model's settings, if any; the environment is not consulted."""
+    """Return the API key in the model's settings, or None if there is none. The environment is not consulted."""
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
 def _strings_in(values: Any) -> Iterator[str]:
-    """Yield the strings in a JSON value, which may be parts of a prompt. Keys of objects are left out."""
+    """Yield the strings in a JSON value, which may be parts of a prompt. Object keys are left out."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):

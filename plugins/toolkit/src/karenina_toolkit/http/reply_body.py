@@ -1,6 +1,6 @@
-"""Bodies of replies, decompressed piece by piece within their bounds, and streams that ended too early.
+"""Reply bodies, decompressed piece by piece within bounds, and streams that ended too early.
 
-`make_bounding_hook` applies the bounds in SDKs with a client of the httpx family.
+`make_bounding_hook` applies the bounds in SDKs whose client belongs to the httpx family.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from karenina_toolkit.replies.reply_bounds import (
 )
 
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
-"""The encodings that are decompressed here, for the header `Accept-Encoding`."""
+"""The encodings that can be decompressed here, for the `Accept-Encoding` header."""
 _PIECE: Final = 65536
 _READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
-"""Maximum number of members of a gzip body; each costs an object of its own."""
+"""Maximum number of members in a gzip body. Each member requires its own object."""
 # A run retries such a stream as `ErrorCategory.INCOMPLETE`. The default for that category in
 # `karenina_engine.calls.retry` must not be lower than this number: a call with fewer retries never gets its reply
 # accepted, because the run gives up before the server's streams count as complete.
 _MOST_UNENDED = 5
-"""Maximum streams without a finish reason that are retried, for a server that has given none so far."""
+"""Maximum number of streams without a finish reason to retry if a server has given none so far."""
 
 
 class Unpacker:
-    """A decompressor for a body that arrives in pieces; it returns pieces of bounded size.
+    """Decompresses a body that arrives in pieces, returning pieces of bounded size.
 
-    Raises `BrokenReply` for an encoding that was not requested, and for data that cannot be decompressed. Two
-    deviations of servers are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a character
-    set, which counts as uncompressed.
+    Raises `BrokenReply` if the encoding was not requested or the data cannot be decompressed. Two deviations by servers
+    are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a character set, which is treated
+    as uncompressed.
     """
 
     def __init__(self, where: str, encoding: str) -> None:
@@ -77,7 +77,7 @@ class Unpacker:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
     def _next_member(self) -> bytes:
-        """Start the next member of a gzip body, and return the rest of the input, empty if no member follows.
+        """Start the next member of a gzip body and return the rest of the input, which is empty if no member follows.
 
         Raises `BrokenReply` if there are more than 1024 members.
         """
@@ -96,7 +96,7 @@ async def bound_body(
 ) -> AsyncIterator[bytes]:
     """Yield the decompressed body of a reply from the server `where`.
 
-    If `by_event` is set, the bounds apply to each event of a stream, which may be endless. Raises `ReplyTooLarge` if a
+    If `by_event` is set, the bounds apply to each event in a stream, which may be endless. Raises `ReplyTooLarge` if a
     bound is exceeded, and `BrokenReply` if the body cannot be decompressed or is incomplete.
     """
     unpacker = Unpacker(where, encoding)
@@ -131,7 +131,7 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
-    """A body stream of the client whose pieces are decompressed and bounded."""
+    """A body stream of the client, with its pieces decompressed and bounded."""
 
     def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream
@@ -165,16 +165,16 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook for a client of the httpx family that bounds and decompresses response bodies.
+    """Return a response hook that bounds and decompresses response bodies, for a client of the httpx family.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
-    With `by_event`, the bounds apply to each event of an event stream. `on_error` is called with the error of a body,
-    for libraries that hide it from their caller. `keep` may return a buffer for a copy of the body.
+    With `by_event`, the bounds apply to each event of an event stream. `on_error` is called with any error in a body,
+    for use with libraries that hide such errors from the caller. `keep` may return a buffer for a copy of the body.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
-        """Replace the stream of a response with one that is decompressed and bounded."""
+        """Replace a response's stream with one that is decompressed and bounded."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
@@ -187,7 +187,7 @@ def make_bounding_hook(
 
 
 async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
-    """Yield the pieces unchanged, and append each of them to `buffer`."""
+    """Yield the pieces unchanged, appending each of them to `buffer`."""
     async for piece in pieces:
         buffer += piece
         yield piece
@@ -196,8 +196,8 @@ async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterato
 def _check_requested(stream: Any, where: str) -> None:
     """Raise `BrokenReply` if the reply was sent before its request.
 
-    The client buffers data that follows an earlier reply. If nothing was read after the request was written, the reply
-    can only be such data.
+    The client buffers any data that follows an earlier reply. If nothing was read after the request was written, the
+    reply must come from that buffer.
     """
     if stream is None:
         return
@@ -211,7 +211,7 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a method of a connection so that it counts the reads since the last write."""
+    """Wrap a connection's method so that it counts the reads since the last write."""
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)
@@ -221,7 +221,7 @@ def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: 
 
 
 class IncompleteStream(Exception):
-    """Raised when a stream ends before its reply is complete; `usage` counts the tokens until then."""
+    """Raised when a stream ends before its reply is complete. `usage` counts the tokens received until then."""
 
     def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
         super().__init__(message)
@@ -229,12 +229,12 @@ class IncompleteStream(Exception):
 
 
 class UnendedStream(IncompleteStream):
-    """Raised when a stream ends without a finish reason, and the server has given none so far."""
+    """Raised when a stream ends without a finish reason and the server has given none so far."""
 
 
 @dataclass(slots=True)
 class _StreamEnds:
-    """The ends of a server's streams in one run: whether any had a finish reason, and how many had none."""
+    """How a server's streams ended in one run: whether any had a finish reason, and how many had none."""
 
     gives_reasons: bool = False
     without: int = 0
@@ -244,10 +244,10 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Raise `IncompleteStream` for a stream that reached its end without a finish reason (not `has_reason`).
+    """Raise `IncompleteStream` if a stream ended without a finish reason (if `has_reason` is false).
 
-    Such a stream was broken off, unless the server gives no reasons at all, which is assumed after `_MOST_UNENDED`
-    streams of this run without one. `usage` is the usage of the stream.
+    Such a stream was broken off, unless the server never gives reasons, which is assumed once `_MOST_UNENDED` streams
+    of this run have ended without one. `usage` is the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

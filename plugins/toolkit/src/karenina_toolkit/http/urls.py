@@ -1,4 +1,4 @@
-"""Loopback hosts, proxies, incomplete URLs, and the masking of secrets in URLs and other texts. For adapters."""
+"""Loopback hosts, proxies, incomplete URLs, and the masking of secrets in URLs and other strings. For adapters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 MASK: Final = "***"
-"""The text that replaces a part of a URL that may be a secret."""
+"""The string that replaces any part of a URL that may be a secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -28,9 +28,9 @@ _ADDRESS: Final = lazy_pattern(
 )
 _DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
-"""Minimum number of consecutive characters that count as a part of a secret."""
+"""Minimum number of consecutive characters that count as part of a secret."""
 _LONGEST_WORDS: Final = 15
-"""Maximum length of whole words of a secret that are shown, as in `sk-proj-`; longer ones can be a passphrase."""
+"""Maximum length of whole words in a secret that are shown, as in `sk-proj-`. Longer words may be a passphrase."""
 _WORDS: Final = lazy_pattern(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy set in the environment for requests to `url`, or None if there is none or for localhost."""
+    """Return the proxy set in the environment for requests to `url`, or None for localhost or if no proxy is set."""
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host = url.hostname or ""
@@ -54,9 +54,9 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return the secrets of the proxies set in the environment: their URLs with credentials, and the credentials alone.
+    """Return the secrets of the proxies set in the environment: URLs with credentials, and the credentials alone.
 
-    A user name without a password is included, because it can be a token.
+    A user name without a password is included, because it may be a token.
     """
     from urllib.request import getproxies
 
@@ -81,10 +81,10 @@ def _is_ip(host: str) -> bool:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL that `text` means if it is a server's URL without a complete `http://` or `https://`.
+    """Return the URL meant by `text` if `text` is a server's URL without a complete `http://` or `https://`.
 
-    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Return None for a complete URL,
-    and for anything that may mean something else: `20240620`, `cf/meta/llama`, `v1.5`.
+    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Return None for a complete
+    URL and for anything that may mean something else, such as `20240620`, `cf/meta/llama`, `v1.5`.
     """
     begun = _HALF_SCHEME.match(text)
     assert begun is not None  # it also matches the empty string
@@ -103,11 +103,11 @@ def complete_url(text: str) -> str | None:
 
 
 def redact_url(url: str) -> str:
-    """Return `url` as it may be printed and stored: parts that may be secrets are replaced by `***`.
+    """Return `url` in a form that may be printed and stored, with parts that may be secrets replaced by `***`.
 
-    Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
-    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path are
-    masked, because they may be secrets. Text without a scheme or a host is masked as a whole.
+    The scheme, host and port are shown. A path is shown if it consists of words and versions common in the base URLs of
+    model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path are masked,
+    because they may be secrets. Text without a scheme or a host is masked as a whole.
     """
     try:
         parts = urlsplit(url)
@@ -125,7 +125,7 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` does not show, the longest first, for masking other texts."""
+    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings."""
     if url is None or MASK not in redact_url(url):
         return []
     try:
@@ -139,7 +139,7 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
-    """Return the strings that errors must not show: `values`, and the secret parts of the URL and of proxies.
+    """Return the strings that errors must not show: `values`, and the secret parts of the URL and of any proxies.
 
     Strings of three characters or fewer are left out, because they are too short to be secrets.
     """
@@ -150,8 +150,8 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
     """Return `text` with `***` in place of each secret, and of each part of a secret with at least 8 characters.
 
-    Servers quote keys truncated, or with stars in the middle. Whole words that a secret shares with ordinary text, such
-    as `production` in `production-4711`, are not masked, unless stars follow or precede them.
+    Servers may quote keys in truncated form or with asterisks in the middle. Whole words that a secret shares with
+    ordinary text, such as `production` in `production-4711`, are not masked, unless asterisks follow or precede them.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:
@@ -182,7 +182,7 @@ def _mask_parts(text: str, secret: str) -> str:
 
 
 def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
-    """Return whether the part of `secret` in `text` consists of a few whole words of it."""
+    """Return whether the matching part of `secret` consists only of a few whole words."""
     part = text[at:end]
     if len(part) > _LONGEST_WORDS or not _WORDS.fullmatch(part):
         return False
@@ -193,5 +193,5 @@ def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
 
 
 def _is_starred(rest: str) -> bool:
-    """Return whether `rest` starts with characters that programs put in place of a part of a secret."""
+    """Return whether `rest` starts with characters that programs use to replace part of a secret."""
     return rest[:1] in ("*", "•", "…") or (rest[:2] in ("..", "xx", "XX", "##"))

@@ -1,1 +1,1 @@
-"""The check of an installed plugin package, for `karenina plugins --check` and the contract tests."""
+"""Checks an installed plugin package, for `karenina plugins --check` and the contract tests."""

@@ -1,6 +1,7 @@
 """`check_package`, which checks an installed plugin package without a run.
 
-Its entry points and stages are checked here; hooks, settings and adapters in `offers`, and metadata in `metadata`.
+Its entry points and stages are checked here; hooks, settings and adapters are checked in `offers`, and metadata in
+`metadata`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Return the installed package named `name`, and the results of the checks on it.
+    """Return the installed package named `name`, together with the results of the checks run on it.
 
-    `name` may be that of a distribution, an import package or a plugin. The package's plugins are loaded and its ports
-    are created, but no model is called. Raises `PluginError` if nothing, or several distributions, have the name.
+    `name` may refer to a distribution, an import package or a plugin. The package's plugins are loaded and its ports
+    are created, but no model is called. Raises `PluginError` if no distribution, or more than one, matches the name.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -60,7 +61,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings on the package's entry points: whether their groups exist, and whether each of them was loaded."""
+    """Yield findings on the package's entry points: whether their groups exist and whether each one was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -92,7 +93,7 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield the findings of `check_settings`, or only the conflicts of setting names if there are any."""
+    """Yield the findings of `check_settings`, or only the conflicts between setting names if there are any."""
     try:
         all_settings()
     except ConfigError as error:
@@ -105,7 +106,7 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
     """Yield findings on each stage of a distribution: whether its declared names exist, and its place in the plan.
 
     Other plugins are considered only if they belong to this project or to the `required` distributions, so that a flaw
-    in another package does not look like one in this package.
+    in another package is not mistaken for one in this package.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
@@ -126,7 +127,7 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
 
 
 def _keys_of(registered: RegisteredStage) -> str:
-    """Return the artifacts that a stage reads and writes, as the end of a sentence; empty if there are none."""
+    """Return the artifacts that a stage reads and writes, as the end of a sentence. Empty if there are none."""
     optional = () if registered.stage.optional is ANY else registered.stage.optional
     reads = ", ".join(sorted(key.name for key in {*registered.stage.requires, *optional}))
     writes = ", ".join(sorted(key.name for key in {*registered.stage.produces, *registered.stage.revises}))
@@ -134,7 +135,7 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield what is wrong with the artifacts, stages, settings and ports that a stage names; nothing if all exist."""
+    """Yield the problems with the artifacts, stages, settings and ports that a stage names, or nothing if all exist."""
     stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
     keys = {**keys, **standard_keys()}
@@ -175,7 +176,7 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Return the place of a stage in the plan of a plain question, whose configuration chooses it for its slot."""
+    """Return the place of a stage in the plan for a plain question that is configured to use the stage in its slot."""
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"

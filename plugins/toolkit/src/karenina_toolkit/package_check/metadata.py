@@ -1,4 +1,4 @@
-"""The metadata of installed packages: names, required versions, and whether a package declares what it imports."""
+"""Metadata of installed packages: names, required versions, and whether a package declares what it imports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from karenina_core.text import did_you_mean
 State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
-"""Markers of requirements that users of a package do not install."""
+"""Markers of requirements that are not installed by a package's users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class InstalledPackage:
-    """An installed distribution, with its entry points for Karenina."""
+    """An installed distribution, with its Karenina entry points."""
 
     distribution: Distribution
     points: tuple[EntryPoint, ...]
@@ -55,7 +55,7 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The packages and modules that the distribution contains, each with its folders, or with its one file."""
+        """The packages and modules in the distribution, each with its folders or its single file."""
         roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
             name, places = _root_of(module)
@@ -64,7 +64,7 @@ class InstalledPackage:
         return roots
 
     def sources(self) -> Iterator[Path]:
-        """Yield the files of the distribution's modules, without tests that are packed with them."""
+        """Yield the source files of the distribution's modules, leaving out tests packaged with them."""
         for place in (root for places in self.roots.values() for root in places):
             if place.is_file():
                 yield place
@@ -75,9 +75,9 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return the installed distribution with the name `name`, or with an import package or a plugin of that name.
+    """Return the installed distribution that is named `name`, or that has an import package or a plugin of that name.
 
-    Raises `PluginError` if there is none, or if several have it.
+    Raises `PluginError` if no distribution matches the name, or if several do.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -106,7 +106,7 @@ def find_package(name: str) -> InstalledPackage:
 def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yield messages about requirements that the distributions in `found`, by name, do not meet.
+    """Yield messages about requirements that are not met by the distributions in `found`, which are keyed by name.
 
     `concerns` limits the check to the names for which it returns True.
     """
@@ -123,7 +123,7 @@ def unmet_requirements(
 
 
 def requirements(distribution: Distribution) -> Iterator[Requirement]:
-    """Yield the requirements of a distribution that can be read, those of its extras included."""
+    """Yield the readable requirements of a distribution, including those of its extras."""
     for text in distribution.requires or ():
         try:
             yield Requirement(text)
@@ -132,14 +132,14 @@ def requirements(distribution: Distribution) -> Iterator[Requirement]:
 
 
 def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield findings on whether the package fits this installation, declares what it imports, and is typed."""
+    """Yield findings on whether the package fits this installation, declares what it imports and is typed."""
     yield from _check_versions(package)
     yield from _check_imports(package)
     yield from _check_types(package)
 
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield findings on unmet requirements, the Python version, and a core requirement without an upper bound."""
+    """Yield findings on unmet requirements, the Python version and any core requirement without an upper bound."""
     here = package.distribution
     by_name = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
     problems = list(unmet_requirements(here, by_name))
@@ -206,7 +206,7 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield a finding on each package without a `py.typed`; a single module needs none."""
+    """Yield a finding for each package without a `py.typed` file, which a single module does not need."""
     folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
     missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
@@ -235,7 +235,7 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names that code imports, except under TYPE_CHECKING and where it catches the failure."""
+    """Yield the top-level names that code imports, except under TYPE_CHECKING and where an import failure is caught."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((name.name.partition(".")[0], node.lineno) for name in node.names)
@@ -258,7 +258,7 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
 
 
 def _needs_of(name: str) -> Iterator[Requirement]:
-    """Yield what an installed distribution requires, without its extras; nothing if it is not installed."""
+    """Yield the requirements of an installed distribution, without its extras. Yield nothing if it is not installed."""
     for distribution in Distribution.discover(name=name):
         for need in requirements(distribution):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
@@ -267,7 +267,7 @@ def _needs_of(name: str) -> Iterator[Requirement]:
 
 
 def required_by(names: Iterable[str]) -> set[str]:
-    """Return the distributions `names`, and everything that they require, directly or not."""
+    """Return the distributions `names` and everything that they require, directly or indirectly."""
     required, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
@@ -278,7 +278,7 @@ def required_by(names: Iterable[str]) -> set[str]:
 
 
 def _is_found(name: str) -> bool:
-    """Return whether a package can be imported, without importing it."""
+    """Return whether a package can be imported, without actually importing it."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
@@ -287,18 +287,18 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[str]]:
-    """Return the distributions of each installed top-level package; read once, because this is slow."""
+    """Return the distributions of each installed top-level package. They are read only once, because this is slow."""
     return packages_distributions()
 
 
 def _owners(name: str) -> set[str]:
-    """Return the distributions that contain a top-level package. An editable distribution is found by its name."""
+    """Return the distributions that contain a top-level package. Editable distributions are found by name."""
     owners = {canonical(owner) for owner in _packages().get(name, ())}
     return owners or {canonical(distribution.name) for distribution in Distribution.discover(name=name)}
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return the outermost package of a module that is not a namespace, or the module itself, with its paths."""
+    """Return a module's outermost package that is not a namespace package, or the module itself, with its paths."""
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         name = ".".join(parts[:end])

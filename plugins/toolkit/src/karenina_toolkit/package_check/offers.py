@@ -1,4 +1,4 @@
-"""The checks of what a package offers: hook implementations, settings, and adapters with their ports."""
+"""Checks on what a package offers: hook implementations, settings, and adapters with their ports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield a finding on each hook that a distribution's plugins implement: whether it can be called as written."""
+    """Yield a finding on each hook implemented by a distribution's plugins: whether it can be called as written."""
     for owner in plugins.specifications.owners:
         for name in owner.hooks:
             specification = getattr(owner.module, name)
@@ -49,7 +49,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield what is wrong with one implementation of a hook. A hook without parameters is called to find out."""
+    """Yield the problems with one hook implementation. A hook without parameters is called to find out."""
     written = getattr(offer.plugin, offer.hook, None)
     if written is None:  # it is implemented under another name (specname)
         return
@@ -75,9 +75,9 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings on each settings model of a distribution.
+    """Yield findings on each settings model in a distribution.
 
-    A model's defaults must be valid, and its fields documented.
+    A model's defaults must be valid, and its fields must be documented.
     """
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings):
@@ -103,7 +103,7 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
-    """Yield findings on a settings model: its defaults, descriptions, and marks of what a benchmark may set.
+    """Yield findings on a settings model: its defaults, its descriptions, and which settings a benchmark may set.
 
     If `are_settings` is set, every field needs a default.
     """
@@ -141,7 +141,7 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings on each adapter of a distribution: whether it has what it declares.
+    """Yield findings on each adapter in a distribution: whether it provides what it declares.
 
     The adapter's ports are created, but not called.
     """
@@ -158,7 +158,7 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield what is wrong with an adapter's specification, and with its ports if the adapter can be used here."""
+    """Yield the problems with an adapter's specification, and with its ports if the adapter can be used here."""
     if not spec.description.strip():
         yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
     if not spec.ports:
@@ -187,7 +187,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for a fictitious model, and yield what is wrong with their methods.
+    """Create an adapter's ports for a fictitious model and yield the problems with their methods.
 
     If the adapter refuses the model both with and without an endpoint, the only finding is a warning.
     """

@@ -1,1 +1,1 @@
-"""Model replies: their size limits, how they ended, and how they are sanitized."""
+"""Model replies: size limits, how replies end, and how they are sanitized."""

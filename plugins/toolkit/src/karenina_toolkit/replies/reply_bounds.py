@@ -1,8 +1,9 @@
-"""Bounds on one reply from a server, and sanitizing of its content.
+"""Limits on a single reply from a server, and sanitizing of its contents.
 
-The bounds are on bytes after decompression, seconds, nesting depth and number of values. A reply that exceeds one fails
-its item and nothing else. Adapters and tool sources call `ReplyBounds.of` with their model; the port factory sets the
-run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to bodies that an SDK reads.
+The bounds apply to bytes after decompression, seconds, nesting depth and the number of values. A reply that exceeds a
+bound causes its item to fail, and nothing else. Adapters and tool sources call `ReplyBounds.of` with their model; the
+port factory sets the run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to bodies read
+by an SDK.
 
 A run sanitizes the replies of all adapters, so that every reply can be stored.
 """
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
 
 DEEPEST: Final = 200
-"""Maximum nesting of lists and objects in the JSON of a reply."""
+"""Maximum nesting of lists and objects in a reply's JSON."""
 MOST_VALUES: Final = 2_000_000
-"""Maximum number of values in the JSON of a reply: an empty object of 2 bytes takes 72 in memory."""
+"""Maximum number of values in a reply's JSON. An empty object of 2 bytes takes 72 in memory."""
 MOST_TOKENS: Final = 10**12
-"""The largest number of tokens that is accepted: sums of many of them still fit into 64 bits."""
+"""The largest accepted number of tokens. Sums of many such numbers still fit into 64 bits."""
 MOST_TOOL_CALLS: Final = 500
-"""Maximum number of tool calls in one reply."""
+"""Maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
 
 
@@ -42,7 +43,7 @@ class ReplyTooLarge(PortError):
 
 
 class BrokenReply(PortError):
-    """Raised when a reply cannot be read. The call is retried, as after other server errors."""
+    """Raised when a reply cannot be read. The call is retried, as it is after other server errors."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.SERVER)
@@ -50,18 +51,18 @@ class BrokenReply(PortError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyBounds:
-    """The bounds on one model's replies: bytes after decompression, and seconds for a streamed reply."""
+    """The bounds on a single model's replies: bytes after decompression, and seconds for a streamed reply."""
 
     max_bytes: int = MAX_REPLY_BYTES
     stream_seconds: float = STREAM_TIMEOUT
 
     @classmethod
     def of(cls, model: ModelConfig) -> Self:
-        """Return the bounds from the model's configuration, with defaults for those that it does not set."""
+        """Return the bounds from the model's configuration, with defaults for any that it does not set."""
         return cls(model.max_reply_bytes or MAX_REPLY_BYTES, model.stream_timeout or STREAM_TIMEOUT)
 
     def check_size(self, where: str, size: int) -> None:
-        """Raise `ReplyTooLarge` if `size` bytes exceed the bound; `where` names the server."""
+        """Raise `ReplyTooLarge` if `size`, in bytes, exceeds the bound. `where` names the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
                 f"the reply from {where} was discarded, because it has more than {self.max_bytes} decompressed bytes; "
@@ -72,7 +73,7 @@ class ReplyBounds:
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
     """Return the JSON value in `raw`, read with `loads`.
 
-    Raises `ValueError` if it is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
+    Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
     values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
@@ -87,7 +88,7 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
 
 
 def count_value_marks(raw: bytes) -> int:
-    """Return the number of characters in `raw` that may start another JSON value: an upper bound on the values."""
+    """Return the number of characters in `raw` that may start another JSON value, as an upper bound on the values."""
     return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
 
 
@@ -102,16 +103,14 @@ def check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Any:
-    """Return the values in a list or mapping; none for any other value."""
+    """Return the values in a list or mapping, or no values for anything else."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return `error` if it is a `PortError`, else the `PortError` that an SDK wrapped in it, or None if there is
-    none.
-    """
+    """Return `error` if it is a `PortError`, otherwise the `PortError` that an SDK wrapped in it, or None."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):
@@ -121,7 +120,7 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Return a reply's token count: 0 if `value` is negative or not a number, and at most `MOST_TOKENS`.
+    """Return a reply's token count, limited to `MOST_TOKENS`, or 0 if `value` is negative or not a number.
 
     A number in a string is accepted.
     """
@@ -143,12 +142,12 @@ def _read_number(text: str) -> float:
 
 
 def _floor(value: float) -> int:
-    """Return a float as a whole number, or 0 if it is negative."""
+    """Return a float rounded down to an integer, or 0 if it is negative."""
     return 0 if value < 0 else int(value)
 
 
 def check_tool_call_count(where: str, calls: Sized) -> None:
-    """Raise `ReplyTooLarge` if a reply of the server `where` has more than `MOST_TOOL_CALLS` tool calls."""
+    """Raise `ReplyTooLarge` if a reply from the server `where` has more than `MOST_TOOL_CALLS` tool calls."""
     if len(calls) > MOST_TOOL_CALLS:
         raise ReplyTooLarge(f"{where} sent a reply with {len(calls)} tool calls; at most {MOST_TOOL_CALLS} are allowed")
 
@@ -183,8 +182,8 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 def sanitize_turn(where: str, turn: Turn) -> Turn:
     """Return the turn with counts that can be stored and strings that can be encoded.
 
-    Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge` for too
-    many tool calls.
+    Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are
+    too many tool calls.
     """
     message = _message(where, turn.message)
     return replace(
@@ -211,9 +210,9 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if nothing changes.
+    """Return the usage with each count limited to between 0 and `MOST_TOKENS`, or the same object if nothing changes.
 
-    The reasoning tokens are limited to the output tokens, of which they are a part.
+    The reasoning tokens are limited to the number of output tokens, which include them.
     """
     counts = (
         usage.input_tokens,
@@ -235,7 +234,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return a message with strings that can be encoded. Raises the errors of `sanitize_turn`."""
+    """Return a message with strings that can be encoded. Raises the same errors as `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -256,7 +255,7 @@ def _call(where: str, call: ToolCall) -> ToolCall:
 
 
 def _check_id(where: str, id: str | None) -> None:
-    """Raise `BrokenReply` if an id cannot be encoded: a replaced id would no longer match its call."""
+    """Raise `BrokenReply` if an id cannot be encoded, because a replacement would no longer match its call."""
     if id is not None and replace_surrogates(id) is not id:
         raise BrokenReply(f"{where} sent no usable reply: the id of a tool call contains half of a surrogate pair")
 

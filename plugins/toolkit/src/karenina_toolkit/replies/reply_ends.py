@@ -1,6 +1,6 @@
-"""How replies end: the finish reasons that servers give, grouped by meaning, with the servers that document them.
+"""How replies end: the finish reasons given by servers, grouped by meaning, with the servers that document them.
 
-Adapters pass the server's reason to `read_end`. How such a reply is treated is decided in one place,
+Adapters pass the server's reason to `read_end`. How such a reply is treated is decided in a single place,
 `karenina_toolkit.structured.reply_checks`. A gateway may rename reasons, so any reason may come from any server.
 """
 
@@ -13,12 +13,12 @@ from typing import Any, Final
 from karenina_core.models.ports import FinishReason
 
 NO_REASON: Final = "(none)"
-"""The reason that is reported for a reply in which the server gives none."""
+"""The reason reported for a reply for which the server gives none."""
 
 PAUSED: Final = frozenset({"pause_turn"})
-"""Reasons (Anthropic) for a turn that continues after another request.
+"""Anthropic's reasons for a turn that continues after another request.
 
-For an adapter that cannot continue it, the reply is cut off.
+For an adapter that cannot continue the turn, the reply is cut off.
 """
 
 ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
@@ -98,7 +98,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "malformed_tool_use": "Bedrock",
     },
 }
-"""The known reasons in lower case, with `_` between words, by meaning; each with the servers that give it."""
+"""The known reasons by meaning, in lower case and with `_` between words, each with the servers that use it."""
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
 _ERRORS: Final = frozenset({"error", "stream_error"})
@@ -107,12 +107,13 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a server's finish reason, and the reason itself if the meaning is "failed" or "other".
+    """Return the meaning of a server's finish reason, and also the reason itself if the meaning is "failed" or
+    "other".
 
     Case and the separators between words are ignored, as is the name of an enumeration before the reason
-    (`FinishReason.MAX_TOKENS`). In a reason with a category before it (`content_filter: RECITATION`), the last known
-    part decides; after the category of an error, the first one does. In an object, `type` is the reason. An unknown or
-    missing reason is "other".
+    (`FinishReason.MAX_TOKENS`). If a category precedes the reason (`content_filter: RECITATION`), the last known part
+    decides; after an error category, the first known part does. If the reason is an object, its `type` is used. An
+    unknown or missing reason is "other".
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)
@@ -132,17 +133,17 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
 
 
 def _spell(reason: str) -> str:
-    """Return a reason in lower case with `_` between words, without the name of an enumeration before it."""
+    """Return a reason in lower case with `_` between words, dropping the name of an enumeration before it."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", reason))
     return "_".join(words).lower().removeprefix("finish_reason_")
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the end of a choice of a chat completion, as `read_end` does.
+    """Return the end of a chat completion choice, in the same form as `read_end`.
 
-    Gateways write `stop` for reasons that OpenAI does not have, and put the provider's own reason beside it
+    Gateways write `stop` for reasons that OpenAI does not have, and put the provider's own reason next to it
     (OpenRouter: `native_finish_reason`; LiteLLM: the same key in `provider_specific_fields`). The provider's reason is
-    used if it is not a normal end, or if the gateway's reason is unknown.
+    used if it does not mean a normal end or if the gateway's reason is unknown.
     """
     end = read_end(choice.get("finish_reason"))
     if end[0] not in ("stop", "other"):
@@ -158,9 +159,9 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 
 
 def more_serious(before: object, after: object) -> object:
-    """Return the more serious of two finish reasons of one stream; the later one if they are equally serious.
+    """Return the more serious of two finish reasons in a stream, or the later one if they are equally serious.
 
-    A stream that was filtered, cut off or failed remains so if a normal end follows.
+    A stream that was filtered, cut off or failed is still treated that way if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -1,6 +1,6 @@
-"""Structured output from a judge: read the reply, repair what is unambiguous, validate it, and retry once.
+"""Structured output from a judge: read the reply, make unambiguous repairs, validate the result, and retry once.
 
-Every adapter returns its model's raw text, and this package treats all of them the same.
+Every adapter returns its model's raw text, and this package treats all adapters the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-r"""Reading of JSON as judges write it: objects that are almost JSON, lost backslashes, and exact numbers.
+r"""Read JSON as judges write it: objects that are almost JSON, lost backslashes, and exact numbers.
 
-Accepted are unambiguous forms that other languages and people use: a comma after the last entry, or none between
-entries on separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`,
-`False` and `None`; comments; a backslash that starts no escape, which stands for itself (`\alpha`). An incomplete
-object is never accepted, nor is a string with a quote that may or may not end it.
+The following unambiguous forms, used by other languages and by people, are accepted: a comma after the last entry, or
+none between entries on separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes;
+`True`, `False` and `None`; comments; a literal backslash that does not start an escape (`\alpha`). An incomplete object
+is never accepted, nor is a string containing a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMMANDS: Final = {
     "\r": "raisebox rangle rbrace rbrack rceil ref renewcommand rfloor rgroup rho right rightarrow rightharpoonup "
     "rightleftharpoons risingdotseq rm root rtimes rvert",
 }
-"""Commands of LaTeX and amsmath that begin with `t`, `n` and `r`."""
+"""LaTeX and amsmath commands that begin with `t`, `n` or `r`."""
 _TEXT: Final = ("ext", "extbf", "extit", "extrm", "exttt", "extsf", "extup")
 _AMBIGUOUS: Final = frozenset(
     [
@@ -37,7 +37,7 @@ _AMBIGUOUS: Final = frozenset(
 )
 """Commands without their first letter that may also be a word or the start of one.
 
-They count only if mathematics follows or the text ends.
+They count only if followed by mathematics or the end of the text.
 """
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
@@ -49,7 +49,7 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Return a JSON value with lost backslashes restored in its strings.
+    r"""Return a JSON value in whose strings lost backslashes have been restored.
 
     Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
     """
@@ -69,7 +69,7 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(match: re.Match[str]) -> bool:
-    """Return whether a command certainly follows, whatever the rest of the text is."""
+    """Return whether this is certainly a command, regardless of the rest of the text."""
     rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -84,7 +84,7 @@ def _is_sure(match: re.Match[str]) -> bool:
 
 
 def _is_likely(match: re.Match[str], latex: bool) -> bool:
-    """Return whether a command follows that may also be a word. `latex` says whether the text has other LaTeX."""
+    """Return whether this is a command that may also be a word. `latex` says whether the text contains other LaTeX."""
     text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
@@ -99,12 +99,12 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether mathematics follows the possible command, such as a brace, an operator or a single letter."""
+    """Return whether the possible command is followed by mathematics, such as a brace, operator or single letter."""
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
 def _restore_path(match: re.Match[str]) -> str:
-    """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests that it is one."""
+    """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests a path."""
     path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)
@@ -112,7 +112,7 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after the possible command; empty at the end of the text."""
+    """Return the character after the possible command, or an empty string at the end of the text."""
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
 
@@ -144,17 +144,17 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 
 class LenientReader:
-    """A reader of objects; `pairs` builds an object from its entries, and `number` a number from its text."""
+    """Reads objects. `pairs` builds an object from its entries, and `number` builds a number from its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:
         self._pairs = pairs
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Return the object that starts at the index `at`, and the index of its end.
+        """Return the object that starts at index `at` and the index of its end.
 
-        Raises `ValueError`, which names line and column, if it cannot be read, and `RecursionError` if it is nested too
-        deeply.
+        Raises `ValueError`, naming the line and column, if the object cannot be read, and `RecursionError` if it is
+        nested too deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -169,7 +169,7 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
-        """Return the list that starts at the index `at`, and the index of its end. Raises as `object_at`."""
+        """Return the list that starts at index `at` and the index of its end. Raises the same errors as `object_at`."""
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -179,7 +179,7 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or of the closing bracket. Raises `ValueError` if neither follows."""
+        """Return the index of the next entry or the closing bracket. Raises `ValueError` if neither follows."""
         after = _after_space(text, at)
         if text.startswith(",", after):
             return _after_space(text, after + 1)
@@ -189,9 +189,9 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Return the key at the index `at`, quoted or not, and the index of its end.
+        """Return the key at index `at`, quoted or not, and the index of its end.
 
-        Raises `ValueError` if there is none.
+        Raises `ValueError` if there is no key.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
@@ -201,7 +201,7 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        """Return the value at the index `at`, and the index of its end. Raises as `object_at`."""
+        """Return the value at index `at` and the index of its end. Raises the same errors as `object_at`."""
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)
@@ -219,15 +219,15 @@ class LenientReader:
 
 
 def _after_space(text: str, at: int) -> int:
-    """Return the index after the white space and comments at the index `at`."""
+    """Return the index after any white space and comments at index `at`."""
     match = _SPACE.match(text, at)
     return match.end() if match is not None else at
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    """Return the string at the index `at`, in any of the quotes, and the index of its end.
+    """Return the string at index `at`, in any kind of quotes, and the index of its end.
 
-    Raises `ValueError` if it does not end, or has an invalid escape.
+    Raises `ValueError` if the string does not end or contains an invalid escape.
     """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
@@ -240,7 +240,7 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:
-    """Return a quote, or an escaped character, as it is written between double quotes."""
+    """Return a quote or an escaped character as it is written between double quotes."""
     escaped = match[1]
     if escaped is None:
         return r"\""
@@ -252,14 +252,14 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:
-    """Raise a `ValueError` that says why, and names the line and column of the index `at`."""
+    """Raise a `ValueError` that states the reason and the line and column of index `at`."""
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
     raise ValueError(f"{why}, line {line} column {column}")
 
 
 class WrittenFloat(float):
-    """A float that keeps the text it was read from as `written`, which is used for Decimals and strings."""
+    """A float that keeps the text it was read from in `written`, for conversion to Decimals and strings."""
 
     written: str
 
@@ -271,9 +271,9 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Return the float for a number in JSON, as a `WrittenFloat` if a float prints it differently.
+    """Return the float for a number in JSON, as a `WrittenFloat` if printing a float would give a different string.
 
-    Raises `ValueError` for an exponent beyond the range of Decimal.
+    Raises `ValueError` if the exponent is outside the range of Decimal.
     """
     number = float(text)
     if repr(number) == text:
@@ -286,7 +286,7 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Return `read`, the value that pydantic made from `given`, with the digits that a float lost.
+    """Return `read`, the value that pydantic made from `given`, with any digits lost in a float restored.
 
     A whole number that a float cannot represent (beyond 2**53) stays an int in a float field, and a Decimal gets its
     digits from the text. Lists, tuples and dictionaries are searched, but not the fields of nested models.
@@ -303,7 +303,7 @@ def restore_digits(given: object, read: object) -> object:
 
 
 def _rounds_to(given: int, read: float) -> bool:
-    """Return whether `read` is the float nearest to `given`; infinity for an integer that is too large."""
+    """Return whether `read` is the float nearest to `given`, which is infinity for an integer that is too large."""
     try:
         return float(given) == read
     except OverflowError:

@@ -1,6 +1,6 @@
-"""The decision, for all adapters, whether a reply is an answer or an error with an apparent cause.
+"""Decides, for all adapters, whether a reply is an answer or an error with an apparent cause.
 
-The first rule that applies decides: the provider's filter stopped the reply; the reply failed; it was cut off; it is
+The first rule that applies decides: the provider's filter stopped the reply, the reply failed, it was cut off, or it is
 empty. The run passes the replies of every adapter through `check_reply`.
 """
 
@@ -33,14 +33,14 @@ _REASONING: Final = (
 
 
 class EmptyReply(PortError):
-    """Raised when a reply has no content. The call is retried once."""
+    """Raised when a reply is empty. The call is retried once."""
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
 
 
 def text_reply(reply: Turn) -> LLMReply:
-    """Return a reply as the reply of a plain-text port."""
+    """Return a reply as a plain-text port's reply."""
     message = reply.message
     return LLMReply(
         message.content,
@@ -54,10 +54,11 @@ def text_reply(reply: Turn) -> LLMReply:
 
 
 def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
-    """Return a reply that was requested in `mode` as the reply of a parser port.
+    """Return a reply that was requested in `mode` as a parser port's reply.
 
-    Its text is that of the model, or the arguments of its tool call in the mode "tool" and if there is no text. Those
-    of several calls are joined, which makes the result invalid JSON. `arguments` replaces them.
+    Its text is the model's text, or the arguments of its tool call if the mode is "tool" or there is no text. The
+    arguments of several calls are joined, which makes the result invalid JSON. If `arguments` is set, it replaces the
+    arguments of the calls.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():
@@ -70,9 +71,9 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Return the reply that `ask` requests from the model and server `where`, if it can be used.
+    """Return the reply requested by `ask` from the model and server named in `where`, if it can be used.
 
-    Raises `PortError` if the request fails, or if `check_reply` refuses the reply.
+    Raises `PortError` if the request fails or `check_reply` rejects the reply.
     """
     try:
         reply = await ask()
@@ -82,9 +83,9 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return the reply for a request that the provider's filter refused.
+    """Return the reply for a request refused by the provider's filter.
 
-    Raises `error` if it is any other error, or if `kind` is "agent".
+    Raises `error` if it has any other cause or if `kind` is "agent".
     """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
@@ -96,11 +97,11 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Return the reply of the model and server `where`, sanitized, if it can be used.
+    """Return the sanitized reply from the model and server named in `where`, if it can be used.
 
     A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
-    become the text. A reply without text is treated as cut off if thoughts used all `max_tokens`, whatever the server
-    says. Raises `PortError` for a reply that failed or cannot be read, and `EmptyReply` for one without content.
+    become the text. A reply without text is treated as cut off if its thoughts used up `max_tokens`, whatever the
+    server says. Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -143,7 +144,7 @@ def ends_empty(trace: Sequence[Message]) -> bool:
 
 
 def _holds_object(text: str) -> bool:
-    """Return whether a string contains exactly one JSON object that can be read."""
+    """Return whether a string contains exactly one readable JSON object."""
     try:
         read_object(text)
     except (ValueError, RecursionError):
@@ -152,7 +153,7 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Return the error message for an empty reply; `called` says that it ended with a call of a tool."""
+    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call."""
     if called:
         why = "it calls a tool that was not offered"
     elif reasoning:

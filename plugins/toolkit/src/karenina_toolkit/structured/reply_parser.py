@@ -1,4 +1,4 @@
-"""Extraction of the one JSON object in a judge's reply."""
+"""Extracts the only JSON object in a judge's reply."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 _OBJECT_START: Final = lazy_pattern(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
 _BARE_START: Final = lazy_pattern(r"\{\s*[A-Za-z_][\w-]*\s*:")
 _GOES_ON: Final = lazy_pattern(r"\s*,\s*[\"'\w-]+\s*:")
-"""How the text after an object begins if the object was closed too early."""
+"""How the text after an object begins if the object was closed prematurely."""
 _HALF: Final = lazy_pattern(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
 _SKETCH: Final = lazy_pattern(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
-"""The start of a form or a set in thoughts, which is not taken for an object."""
+"""The start of a form or a set in thoughts, which must not be mistaken for an object."""
 _FIRST_MARK: Final = lazy_pattern(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
 _CHANNEL: Final = lazy_pattern(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL: Final = lazy_pattern(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
@@ -31,15 +31,15 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Return the one JSON object in `text`, and whether it had to be extracted or repaired.
+    """Return the only JSON object in `text`, and whether it had to be extracted or repaired.
 
-    The following is removed: a code fence, prose before and after the object (even with braces), thoughts
+    The following are removed: a code fence, prose before and after the object (even with braces), thoughts
     (`split_reasoning`), a list around one object, a string around the object, and repetitions of the same object. The
     object may be almost JSON (`LenientReader`). Lost backslashes are restored in strings (`restore_backslashes`), and a
-    lone surrogate becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
+    lone surrogate becomes U+FFFD. With `whole`, which is meant for a reply that was cut off, nothing is repaired.
 
-    Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
-    or incomplete or has two values for one key, and for `NaN` and `Infinity`, which JSON does not have.
+    Raises `ValueError`, which says what is wrong, if the text has no object or several, if an object is malformed or
+    incomplete or has two values for the same key, or if it contains `NaN` or `Infinity`, which JSON does not have.
     """
     value, mended = _read(text, whole=whole)
     if "\\" in text:
@@ -48,7 +48,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Return the object in `text`, without restoring its strings, and whether it had to be extracted or repaired.
+    """Return the object in `text`, with its strings unrestored, and whether it had to be extracted or repaired.
 
     Raises `ValueError` as `read_object` does.
     """
@@ -76,9 +76,10 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a judge's reply contains a complete JSON object, without parsing it again if possible.
+    """Return whether a judge's reply contains a complete JSON object, avoiding a second parse if possible.
 
-    A judge would repeat a complete reply with wrong content; an incomplete one was cut off or never started.
+    If a complete reply has the wrong contents, a judge would only repeat it; an incomplete reply was cut off or never
+    started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -90,9 +91,9 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    """Return the only object in a text that is not JSON as a whole; copies of it are ignored.
+    """Return the only object in a string that is not JSON as a whole, ignoring copies of the object.
 
-    Raises `ValueError` if there is none, if there are several, or if one cannot be read.
+    Raises `ValueError` if there is no object, if there are several, or if one cannot be read.
     """
     text = _without_thoughts(text)
     start = _start_in(text)
@@ -120,8 +121,8 @@ def _inside(text: str) -> dict[str, Any]:
 def _start_in(text: str) -> re.Pattern[str]:
     """Return a pattern that finds the starts of objects in `text`.
 
-    The pattern is the one for keys without quotes if there is no object with quoted keys, or if the first such object
-    lies inside an object without quotes.
+    The pattern for unquoted keys is used if there is no object with quoted keys, or if the first such object lies
+    inside an object with unquoted keys.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -137,9 +138,9 @@ def _start_in(text: str) -> re.Pattern[str]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return the text after its thoughts: after marks at its beginning, and after the last mark outside of objects.
+    """Return the text after the thoughts: after marks at the beginning, and after the last mark outside any object.
 
-    Strings in an object may contain any mark: an answer that a judge quotes must not end the judge's thoughts.
+    Strings in an object may contain any mark: an answer quoted by a judge must not end the judge's thoughts.
     """
     last_object = text.rfind("{")
     at = 0
@@ -160,9 +161,7 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return where thoughts without an opening mark end: after the last mark outside of every object, or 0 if there is
-    none.
-    """
+    """Return where thoughts without an opening mark end: after the last mark outside every object, or 0 without one."""
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
@@ -188,7 +187,7 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that the object is only a part of the reply."""
+    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
@@ -199,9 +198,9 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that starts at the index `at`, read leniently if it is not JSON, and the index of its end.
+    """Return the object that starts at index `at`, read leniently if it is not JSON, and the index of its end.
 
-    Raises `ValueError` if it is incomplete or broken.
+    Raises `ValueError` if the object is incomplete or malformed.
     """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
@@ -215,7 +214,7 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Return the result of `read`. Raises `ValueError` with a clear message for deep nesting and for huge numbers."""
+    """Return the result of `read`. Raises `ValueError` with a clear message for deep nesting and huge numbers."""
     try:
         return read()
     except json.JSONDecodeError:
@@ -229,7 +228,7 @@ def _with_clear_errors(read: Callable[[], T]) -> T:
 
 
 def _loads(text: str) -> Any:
-    """Return the value of JSON text. Raises `ValueError`, with a clear message for deep nesting and huge numbers."""
+    """Return the value of a JSON string. Raises `ValueError` with a clear message for deep nesting and huge numbers."""
     return _with_clear_errors(lambda: _DECODER.decode(text))
 
 
@@ -253,7 +252,7 @@ _LENIENT: Final = LenientReader(_pairs, _loads)
 
 
 def _where(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with JSON, with its line and column."""
+    """Return what is wrong with the JSON, with the line and column."""
     return f"{error.msg}, line {error.lineno} column {error.colno}"
 
 

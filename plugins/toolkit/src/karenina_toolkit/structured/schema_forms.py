@@ -1,7 +1,7 @@
 """Two forms of a judge's schema: OpenAI's strict mode, and a description for the prompt with one line for each field.
 
-Servers that constrain a reply by a schema do not always show the schema to the model, and small models follow a list
-better than a schema, so prompts contain one.
+Servers that use a schema to constrain a reply do not always show it to the model, and small models follow a list better
+than a schema, so prompts contain a list.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
 
 
 def is_official(url: SplitResult) -> bool:
-    """Return whether this is OpenAI's own service, which requires a key and strict schemas."""
+    """Return whether `url` belongs to OpenAI's own service, which requires a key and strict schemas."""
     return url.hostname == "api.openai.com"
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return `schema` in the form for strict mode and True, or unchanged and False if that would change its meaning.
+    """Return `schema` in strict form and True, or `schema` unchanged and False if that would change its meaning.
 
-    Strict mode requires every key and no other keys, `anyOf` in place of `oneOf`, nothing beside a `$ref`, and no
-    defaults. A schema with an optional key, or with an open map, cannot be strict. OpenAI's own service (`official`)
-    also refuses limits on string length, which other servers use to keep the replies of small models short.
+    Strict mode requires that all keys be required and no others be allowed, that `anyOf` be used in place of `oneOf`,
+    and that there be nothing next to a `$ref` and no defaults. A schema with an optional key or an open map cannot be
+    strict. OpenAI's own service (`official`) also rejects limits on string length, which other servers use to keep the
+    replies of small models short.
     """
     try:
         text = to_json(schema)
@@ -41,12 +42,12 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of a schema given as JSON; callers share the result, so it must not be changed."""
+    """Return the strict form of a schema passed as JSON. Callers share the result, so it must not be changed."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy of it and False if it cannot be strict."""
+    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict."""
     if not _can_be_strict(schema):
         return dict(schema), False
     return _adapt(schema, official), True
@@ -60,7 +61,7 @@ def schema_name(schema: Mapping[str, Any]) -> str:
 def _can_be_strict(schema: Any) -> bool:
     """Return whether strict mode can express `schema`.
 
-    Every key must be required, and no object may be an open map, nor any `allOf` contain several schemas.
+    Every key must be required, no object may be an open map, and no `allOf` may contain several schemas.
     """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
@@ -124,7 +125,7 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Return one line for each field of an object's JSON Schema: name, description, type, and its hint, if any."""
+    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint."""
     lines = []
     for name, part in schema.get("properties", {}).items():
         description = " ".join(str(part.get("description", "")).split())
@@ -135,7 +136,7 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return in words which values match a part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
+    """Describe in words which values match part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
 
     References are resolved in `root`. Below four levels of nesting, the description is `...`.
     """
@@ -171,5 +172,5 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
 
 
 def _describe_format(format: str) -> str:
-    """Return in words which strings have a JSON Schema `format`."""
+    """Describe in words which strings have a JSON Schema `format`."""
     return {"date": "date as YYYY-MM-DD", "date-time": "date and time as in ISO 8601"}.get(format, f"text, {format}")

@@ -1,8 +1,8 @@
-"""Comparison of a judge's JSON with its schema, and unambiguous repairs.
+"""Compares a judge's JSON with its schema and makes unambiguous repairs.
 
-The functions support the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`, `enum`,
-`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to the validation
-that follows. `null` is accepted everywhere: it means that the judge found nothing, and the template decides.
+The functions support the part of JSON Schema used by judge schemas: `type`, `properties`, `required`, `items`, `enum`,
+`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to the subsequent
+validation. `null` is accepted everywhere: it means that the judge found nothing, and the template decides.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from karenina_toolkit.structured.schema_forms import describe_type
 Schema = Mapping[str, Any]
 
 MOST_STEPS: Final = 200_000
-"""Maximum number of comparisons of a value with a part of a schema in one call."""
+"""Maximum number of comparisons of a value with part of a schema in one call."""
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """Raised when a comparison takes too many steps: a few lines of choices and references can require billions."""
+    """Raised when a comparison takes too many steps. A few lines of choices and references can require billions."""
 
 
 class _Root(dict[str, Any]):
-    """A whole schema, with the number of comparisons that are left."""
+    """A whole schema, with the number of comparisons left."""
 
     left = MOST_STEPS
 
     @classmethod
     def of(cls, schema: Schema) -> _Root:
-        """Return `schema` with a full count of comparisons, or `schema` itself if it already counts."""
+        """Return `schema` with a full count of comparisons, or `schema` itself if it already has a count."""
         return schema if isinstance(schema, _Root) else cls(schema)
 
     def step(self) -> None:
-        """Count one comparison. Raises `SchemaTooComplex` if none is left."""
+        """Count one comparison. Raises `SchemaTooComplex` if none are left."""
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
@@ -59,35 +59,35 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
-    """Return `data` with the repairs that are unambiguous and keep every value, and whether there was one.
+    """Return `data` with repairs that are unambiguous and keep every value, and whether any were made.
 
     - A boolean: from "true", "yes", "y", "1" and 1; from "false", "no", "n", "0" and 0.
-    - A number: from a string that is a JSON number, even if an enum contains numbers and not this string.
+    - A number: from a string that is a JSON number, even if an enum contains numbers but not this string.
     - A string: from a number, as it was written. "null" becomes null if strings are not allowed.
-    - A list: from one scalar, unless it may mean several or none; from a string with a JSON list, or with semicolons or
-      line breaks between entries.
-    - An enum value: from one that differs in case, spaces or look-alike code points.
-    - An object: from an object that wraps it in one foreign key, such as `{"Answer": {...}}`.
+    - A list: from one scalar, unless it may mean several or none; from a string containing a JSON list, or entries
+      separated by semicolons or line breaks.
+    - An enum value: from a string that differs in case, spaces or look-alike code points.
+    - An object: from an object that wraps it in a single foreign key, such as `{"Answer": {...}}`.
 
-    Nothing else is changed: `find_mismatches` returns what does not fit.
+    Nothing else is changed: `find_mismatches` returns what still does not match.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return what in `data` does not fit `schema`: one sentence with its place for each problem.
+    """Return how `data` fails to match `schema`: one sentence for each problem, naming its place.
 
-    The list is empty if all fits. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    The list is empty if everything matches. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Return `data` after `repair`, whether that changed anything, and the mismatches that are left.
+    """Return `data` after `repair`, whether anything was repaired, and the remaining mismatches.
 
-    Data that fits is not changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Data that already matches is not changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -101,7 +101,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema`, a part of `root`, explicitly allows null, or has no type at all."""
+    """Return whether `schema`, which is part of `root`, explicitly allows null or has no type at all."""
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)
@@ -115,7 +115,7 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
-    """Return the only value of `data` if it fits the schema's keys and its own key is foreign; else `data`."""
+    """Return the only value in `data` if it matches the schema's keys and its own key is foreign, otherwise `data`."""
     schema = _resolve(schema, root)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(data) != 1:
@@ -128,7 +128,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` with its unambiguous repairs; a value that cannot be repaired is returned unchanged."""
+    """Return `value` with unambiguous repairs, or unchanged if it cannot be repaired."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -143,7 +143,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return a value repaired for a schema that has neither options nor an enum; unchanged if no repair applies."""
+    """Return a value repaired for a schema that has neither options nor an enum, or unchanged if no repair applies."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -170,7 +170,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return the value as a list with repaired entries; unchanged if it may mean several entries or none."""
+    """Return the value as a list with repaired entries, or unchanged if it may mean several entries or none."""
     items = schema.get("items")
     if isinstance(value, str):
         held = _parse_list(value) or _split_list(value)
@@ -188,7 +188,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Return the only repair of `value` for one of several schemas; `value` itself if it fits or repairs differ."""
+    """Return the only repair of `value` for one of several schemas, or `value` if it matches or the repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []
@@ -200,7 +200,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` that does not fit; null fits everywhere. `place` is its path."""
+    """Yield a sentence for each part of `value`, at the path `place`, that does not match. Null always matches."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -236,12 +236,13 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
 
 
 def _fails(value: object, schema: Schema, root: _Root) -> bool:
-    """Return whether `value` does not fit `schema`."""
+    """Return whether `value` does not match `schema`."""
     return next(_misfits(value, schema, root, ""), None) is not None
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema that `schema` refers to, also through the single `allOf` that pydantic writes around one.
+    """Return the schema referenced by `schema`, including through the single `allOf` that pydantic puts around a
+    reference.
 
     After 20 references in a row, the result is an empty schema, which allows everything.
     """
@@ -262,7 +263,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema: its types if it has several, else its `anyOf` or `oneOf`; empty if none."""
+    """Return the alternatives of a schema: its types if it has several, otherwise its `anyOf` or `oneOf`, if any."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".
@@ -271,7 +272,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _allowed(schema: Schema) -> list[Any] | None:
-    """Return the values that `const` or `enum` allows, or None if the schema has neither."""
+    """Return the values allowed by `const` or `enum`, or None if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     allowed = schema.get("enum")
@@ -279,7 +280,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
-    """Return the one allowed value that `value` means; `value` itself if it is allowed, or if none or several match."""
+    """Return the only allowed value that `value` can mean, or `value` if it is allowed or if none or several match."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
@@ -292,21 +293,21 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
 
 
 def _letters(text: str) -> str:
-    """Return a text in the form in which enum values are compared: folded, without case and white space."""
+    """Return a string in the form used to compare enum values: folded, without case or white space."""
     return "".join(fold(text).casefold().split())
 
 
 def _boolean(value: Any) -> Any:
-    """Return the boolean that `value` means, or `value` itself if it means none."""
+    """Return the boolean meant by `value`, or `value` itself if it does not mean one."""
     if isinstance(value, str):
         return _BOOLEANS.get(fold(value).strip().removesuffix(".").casefold(), value)
     return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Return `word` as a number; return `value` if `word` is not a number, or has a huge exponent.
+    """Return `word` as a number, or `value` if `word` is not a number or has a huge exponent.
 
-    A fraction is also returned as `value` if `kind` is "integer".
+    `value` is also returned if `word` is a fraction and `kind` is "integer".
     """
     if not _NUMBER.fullmatch(word):
         return value
@@ -330,9 +331,7 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Return the entries of a string that are separated by semicolons or line breaks, or None if there is no
-    separator.
-    """
+    """Return the entries of a string separated by semicolons or line breaks, or None if there is no separator."""
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
 
@@ -344,9 +343,9 @@ def _wants_objects(schema: Schema, root: Schema) -> bool:
 
 
 def _has_type(value: object, kind: str) -> bool:
-    """Return whether a value has the JSON Schema type `kind`: 1.0 is an integer, and true is not a number.
+    """Return whether a value has the JSON Schema type `kind`, where 1.0 is an integer and true is not a number.
 
-    The result is True for an unknown type.
+    Return True if the type is unknown.
     """
     if isinstance(value, bool):
         return kind == "boolean"
@@ -356,7 +355,7 @@ def _has_type(value: object, kind: str) -> bool:
 
 
 def json_equal(one: object, other: object) -> bool:
-    """Return whether two JSON values are equal, where `True` is not `1`."""
+    """Return whether two JSON values are equal, where `True` is different from `1`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(json_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -365,14 +364,14 @@ def json_equal(one: object, other: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return a value as JSON, cut to 60 characters."""
+    """Return a value as JSON, truncated to 60 characters."""
     start = value[: _LONGEST_SHOWN + 1] if isinstance(value, str) else value
     text = json.dumps(start, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _at(place: str) -> str:
-    """Return the subject of a problem: its place, or "the reply" for the whole reply."""
+    """Return the subject of a problem: its place, or "the reply" if it concerns the whole reply."""
     return place or "the reply"
 
 
@@ -398,7 +397,7 @@ _ARTICLES = {
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the JSON Schema of an object that has exactly these keys, each with its own schema.
 
-    A judge fills the keys in order, so put its reasoning before its decision.
+    A judge fills in the keys in order, so put its reasoning before its decision.
     """
     return {
         "type": "object",

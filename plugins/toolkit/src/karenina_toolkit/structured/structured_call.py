@@ -1,4 +1,4 @@
-"""`ask` and `call_structured`: one structured request to a judge, with one retry."""
+"""`ask` and `call_structured`, which make one structured request to a judge, with one retry."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _CALL_ARGUMENTS = ("arguments", "parameters")
 
 
 class InvalidReply(ValueError):
-    """Raised by a `validate` function, with a message for the judge about what is wrong with its reply.
+    """Raised by a `validate` function, with a message that tells the judge what is wrong with its reply.
 
-    The message is sent to the judge, so it must contain nothing that a judge may not see. The message of any other
+    The message is sent to the judge, so it must not contain anything that a judge may not see. The message of any other
     `ValueError` is not sent, because the code of a template may have written a ground truth into it.
     """
 
@@ -56,8 +56,8 @@ class StructuredResult(Generic[T]):
     """A judge's validated reply.
 
     `data` is the object that `validate` received, `tries` is the number of calls, and `repaired` says whether the last
-    reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
-    `option_logprobs` contains those of the last reply (see `ParserReply`).
+    reply had to be extracted or repaired; `usage` is the total for all calls, including those with unusable replies.
+    `option_logprobs` is taken from the last reply (see `ParserReply`).
     """
 
     value: T
@@ -78,7 +78,7 @@ async def ask(
     validate: Callable[[dict[str, Any]], T],
     model: ModelConfig | None = None,
 ) -> StructuredResult[T]:
-    """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one retry with the error.
+    """Have `model` (default: the judge) fill in `schema`: prompt, parse, repair, and retry once with the error.
 
     Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted.
     """
@@ -104,9 +104,9 @@ async def call_structured(
     reasks: int = 1,
     info: CallInfo = NO_INFO,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that fits `schema` and that `validate` accepts.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`.
 
-    1. `read_object` reads the object from the reply, and `repair` makes the repairs that are unambiguous.
+    1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
 
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
     `validate` has.
@@ -114,7 +114,8 @@ async def call_structured(
     3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
 
     An error is sent to the judge in another request, at most `reasks` times; of pydantic's errors, only those whose
-    text is by pydantic itself. Raises `StructuredError` if no reply is accepted, and `PortError` if a call fails.
+    text comes from pydantic itself are sent. Raises `StructuredError` if no reply is accepted, and `PortError` if a
+    call fails.
     """
     form = _Form(messages, schema, validate, reasks)
     while True:
@@ -124,7 +125,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form that a judge fills. `messages` contains the messages of the next request."""
+    """A form for a judge to fill in. `messages` contains the messages of the next request."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None if the judge is to be asked again. Raises `StructuredError` after the last try."""
+        """Return the result, or None to ask the judge again. Raises `StructuredError` after the last attempt."""
         self._tries += 1
         self._usage += reply.usage
         try:
@@ -167,9 +168,9 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the object in a reply, and whether it had to be extracted or repaired.
+    """Return the object in a reply and whether it had to be extracted or repaired.
 
-    Raises `InvalidReply` if there is no object that fits the schema.
+    Raises `InvalidReply` if no object matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
@@ -192,8 +193,9 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments if a judge wrote a tool call as text, or None if not, or if the schema has a field
-    `name`.
+    """Return the arguments of a tool call that a judge wrote as text.
+
+    Return None if there is no such call or if the schema has a field named `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
@@ -208,7 +210,7 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return the explanation for the judge, without text that template code wrote, and the full one for the user."""
+    """Return the explanation for the judge, without text written by template code, and the full one for the user."""
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
@@ -223,7 +225,7 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Return pydantic's errors as one string, without messages of template code unless `everything` is set."""
+    """Return pydantic's errors as one string, leaving out messages from template code unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -234,7 +236,7 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the error types whose messages pydantic writes itself; template code writes those of all others."""
+    """Return the error types whose messages are written by pydantic. All other messages come from template code."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}

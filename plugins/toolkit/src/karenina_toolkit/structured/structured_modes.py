@@ -1,8 +1,8 @@
-"""The modes of structured output, and the best mode that a server supports. For adapters.
+"""Structured output modes, and finding the best mode that a server supports. For adapters.
 
-The modes are `json_schema` (the server enforces the schema), `tool` (a call of a tool with the schema as its
-parameters) and `prompt` (the schema is part of the prompt). A server that lacks a mode refuses the request; one call
-finds this out for all calls of a run.
+The modes are `json_schema` (the server enforces the schema), `tool` (a call to a tool with the schema as its
+parameters) and `prompt` (the schema is part of the prompt). A server that does not support a mode refuses the request;
+one call finds this out for all calls in a run.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _OF_THE_LENGTH: Final = re.compile(
 
 
 class Refusal(Enum):
-    """The part of a request that a server refuses: the mode itself, or only this schema in it."""
+    """The part of a request refused by a server: the mode itself, or only this schema in that mode."""
 
     MODE = "mode"
     SCHEMA = "schema"
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server refused in a request with `mode`, or None if `error` is about something else.
+    """Return what the server refused in a request using `mode`, or None if `error` is about something else.
 
     Only the statuses 400, 404, 422 and 501 count, and only if the server's message names the feature and says that it
     is not supported. After any other failure, no other mode is tried.
@@ -77,18 +77,18 @@ def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | 
 T = TypeVar("T")
 
 MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
-"""All modes, the best one first."""
+"""All modes, starting with the best one."""
 
 PATIENCE: Final = 0.2
-"""Maximum seconds that calls wait for the call that tests a mode, counted from its start.
+"""Maximum seconds that calls wait for the call that tests a mode, counted from the start of that call.
 
-Servers refuse quickly, and one that has not answered by then has probably accepted the mode. If not, each call in
+Servers refuse quickly, and a server that has not answered by then has probably accepted the mode. If not, each call in
 flight is refused once, which costs no tokens.
 """
 
 
 class ModeUnsupported(PortError):
-    """Raised by an adapter whose library does not support a mode: the next one is tried, as after a refusal."""
+    """Raised by an adapter whose library does not support a mode. The next mode is tried, as after a refusal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -100,15 +100,16 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Return the result of `ask` in the first of `modes` that the server supports, and that mode.
+    """Return the result of `ask` in the first of the `modes` that the server supports, together with that mode.
 
-    `server` identifies the server and the model. Refusals are remembered for the lifetime of this event loop, which is
-    one run. Concurrent calls wait briefly for the first one, so that none uses a mode that is known to fail.
+    `server` identifies the server and the model. Refusals are remembered for the lifetime of the current event loop,
+    which lasts for one run. Concurrent calls wait briefly for the first call, so that they do not use a mode that is
+    known to fail.
 
     A refusal of one schema is remembered for this schema only, as is any refusal by a server that accepted the mode
     with another schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
 
-    The `PortError` of a request is raised if it is not about the mode, or if no mode is left.
+    A request's `PortError` is raised if it is not about the mode or if no modes are left.
     """
     memory = _modes_of(server)
     shape = _SchemaKey(schema)
@@ -135,7 +136,7 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """Return `messages` for the mode `prompt`: the schema is appended to the system message."""
+    """Return `messages` for the `prompt` mode, with the schema appended to the system message."""
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
@@ -146,7 +147,7 @@ def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> lis
 
 
 class _SchemaKey:
-    """A schema, identified by a hash of its content, which is only computed after a refusal of a schema."""
+    """A schema, identified by a hash of its content, which is computed only after a schema has been refused."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -162,13 +163,13 @@ class _SchemaKey:
 
 @dataclass(slots=True)
 class _ModeTest:
-    """A call that tests a mode; until `give_up_at`, a time of the loop, other calls wait for its result."""
+    """A call that tests a mode. Other calls wait for its result until `give_up_at`, a time of the event loop."""
 
     give_up_at: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Return False if `give_up_at`, or the waiting call's `patience`, passes first."""
+        """Wait until the test ends. Return False if `give_up_at` or the waiting call's `patience` expires first."""
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
                 await self.ended.wait()
@@ -179,7 +180,7 @@ class _ModeTest:
 
 @dataclass(slots=True)
 class _ServerModes:
-    """The accepted and refused modes of one server and model."""
+    """The modes accepted and refused by one server and model."""
 
     accepted: set[StructuredMode] = field(default_factory=set)
     refused: set[StructuredMode] = field(default_factory=set)
@@ -187,7 +188,7 @@ class _ServerModes:
     tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
-        """Return whether the server refused the mode, or this schema in it."""
+        """Return whether the server has refused the mode, or this schema in that mode."""
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
@@ -201,7 +202,7 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Test a mode inside the block: one call at a time, until it is known or the waiting calls run out of time."""
+        """Test a mode inside the block, one call at a time, until it is known or the waiting calls run out of time."""
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
@@ -222,7 +223,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return what this run knows about a server's modes; nothing yet for a new server."""
+    """Return what this run knows about a server's modes, which is nothing yet for a new server."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

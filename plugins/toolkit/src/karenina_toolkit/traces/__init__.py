@@ -1,7 +1,7 @@
-"""Traces: the messages between a model and its tools, read from several formats into one.
+"""Traces: the messages between a model and its tools, converted from several formats to one.
 
-A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON values, in the format of the program that
-wrote it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
+A *trace* is a sequence of `Message`s. A *recording* is a conversation in JSON, in the format of the program that wrote
+it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Message blocks: reading them, building a turn from them, and describing those that are not text."""
+"""Message blocks: reading them, building turns from them, and describing blocks that are not text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from karenina_core.models.ports import Message, Role, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """Raised when a recording cannot be read without loss. The message names the entry and what is wrong with it."""
+    """Raised when a recording cannot be read without loss. The message names the entry and says what is wrong."""
 
 
 @contextmanager
 def in_entry(number: int) -> Iterator[None]:
-    """Add the number of an entry, from 1, to a `TraceFormatError` that is raised inside the block."""
+    """Add the number of an entry, counting from 1, to any `TraceFormatError` raised inside the block."""
     try:
         yield
     except TraceFormatError as error:
@@ -29,16 +29,16 @@ _IGNORED_KEYS = ("type", "cache_control")
 
 
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
-    """Return `block` as one line: `[kind]`, followed by its content as JSON.
+    """Return `block` on one line: `[kind]`, followed by its contents as JSON.
 
-    Encoded bytes (pictures, sound, encrypted reasoning) are replaced by their length.
+    Encoded bytes (pictures, sound, encrypted reasoning) are replaced by their lengths.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the entries of the list under `key`; none if the list is missing or empty.
+    """Return the entries of the list under `key`, or no entries if the list is missing or empty.
 
     Raises `TraceFormatError` if the value is not a list.
     """
@@ -51,9 +51,9 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string, or None if it is missing, null or empty.
+    """Return the id or name under `key` as a string, or None if there is none or it is null or empty.
 
-    Raises `TraceFormatError` if the value is neither a string nor a whole number.
+    Raises `TraceFormatError` if the value is neither a string nor an integer.
     """
     value = data.get(key)
     if value is None or value == "":
@@ -64,12 +64,12 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON on one line, with encoded bytes replaced by their length."""
+    """Return `value` as JSON on one line, with encoded bytes replaced by their lengths."""
     return json.dumps(_shorten(value), ensure_ascii=False)
 
 
 def _shorten(value: Any) -> Any:
-    """Return a JSON value with encoded bytes in it replaced by their length."""
+    """Return a JSON value in which encoded bytes are replaced by their lengths."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
@@ -80,9 +80,9 @@ def _shorten(value: Any) -> Any:
 
 
 def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
-    """Yield the messages among `parts`, and the texts between them as messages of `role`.
+    """Yield the messages in `parts`, converting the strings between them to messages with `role`.
 
-    Without parts, there is one empty message.
+    If there are no parts, yield one empty message.
     """
     texts: list[str] = []
     is_empty = True
@@ -100,19 +100,19 @@ def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
 
 
 def comparable(message: Message) -> tuple[object, ...]:
-    """Return what a message and its repetition have in common: role, text, and the names and arguments of calls."""
+    """Return what a message has in common with its repetition: role, text, and the names and arguments of its calls."""
     calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
     return message.role, message.content.strip(), calls
 
 
 class TurnBuilder:
-    """A builder of one assistant turn from text, thoughts and calls. `close` yields the turn's message."""
+    """Builds an assistant turn from text, thoughts and calls. `close` yields the turn's message."""
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
-        """Reset to a turn that has not begun."""
+        """Reset the builder to a turn that has not begun."""
         self.text = ""
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []
@@ -121,11 +121,11 @@ class TurnBuilder:
 
     @property
     def has_calls(self) -> bool:
-        """Whether the turn has a tool call."""
+        """Whether the turn contains a tool call."""
         return bool(self._calls)
 
     def begin(self) -> None:
-        """Start the assistant's turn, even if nothing follows: an empty message is a message too."""
+        """Start the assistant's turn, even if nothing follows, because an empty message is a message too."""
         self._begun = True
 
     def add_text(self, text: str, *, same_line: bool = False) -> None:
@@ -139,7 +139,7 @@ class TurnBuilder:
         self._thoughts.append(thought)
 
     def add_note(self, note: str) -> None:
-        """Add a note about a part that is not in the text."""
+        """Add a note about a part that is not included in the text."""
         self._begun = True
         self._notes.append(note)
 
@@ -149,7 +149,7 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the turn's message, if a turn was started, and clear the turn."""
+        """Yield the turn's message, if a turn was started, then clear the turn."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

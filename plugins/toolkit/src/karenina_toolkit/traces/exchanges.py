@@ -1,4 +1,4 @@
-"""Traces from recorded traffic: requests, each of which repeats the conversation so far, with their responses."""
+"""Traces from recorded traffic: requests, each repeating the conversation so far, with their responses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Return the one conversation in `exchanges`, each of which is an object with a `request` and its `response`.
+    """Return the only conversation in `exchanges`, which are objects with a `request` and its `response`.
 
-    Raises `TraceFormatError` if there is no exchange, if one cannot be read, and if a request does not continue the
-    exchange before it. `convert_conversations` reads recordings with several conversations.
+    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if a request does not continue the
+    preceding exchange. `convert_conversations` reads recordings with several conversations.
     """
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
@@ -33,26 +33,26 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
-    """Return the conversations of `exchanges`, in the order in which they begin.
+    """Return the conversations in `exchanges`, in the order in which they begin.
 
     An exchange continues a conversation in two cases:
 
-    - Its request repeats the last conversation message by message: role, text, and the names and arguments of calls.
-      Ids and thoughts may differ; a thought that is not repeated is kept.
+    - Its request repeats the last conversation message by message: role, text, and the names and arguments of
+      calls. Ids and thoughts may differ; a thought that is not repeated is kept.
     - Its request names an earlier response as its `previous_response_id`.
 
-    Otherwise it begins another conversation, even if only its instructions differ. A response without a message (an
-    error, a token count, a blocked prompt) adds none, so the conversation ends with the request, unless the request is
-    repeated.
+    Otherwise the exchange begins another conversation, even if only its instructions differ. A response without a
+    message (an error, a token count, a blocked prompt) adds no message, so the conversation ends with the request,
+    unless the request is repeated.
 
-    Raises `TraceFormatError` for an exchange that cannot be read, and for a response with several replies.
+    Raises `TraceFormatError` if an exchange cannot be read or a response contains several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 
 
 @dataclass
 class _Conversation:
-    """One conversation after some of its exchanges; `first` is the number of its first exchange, from 1."""
+    """One conversation after some of its exchanges. `first` is the number of its first exchange, counting from 1."""
 
     first: int
     format: Format | None
@@ -64,7 +64,7 @@ class _Conversation:
 
 @dataclass(frozen=True)
 class _ParsedExchange:
-    """One exchange, as far as it can be read without the earlier ones."""
+    """One exchange, as far as it can be read without the preceding ones."""
 
     format: Format | None
     asked: list[object]
@@ -75,7 +75,7 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    """Return the conversations of `exchanges`. Raises `TraceFormatError`, which names the exchange."""
+    """Return the conversations in `exchanges`. Raises `TraceFormatError`, naming the exchange."""
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
@@ -98,7 +98,7 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Return an exchange as far as it can be read alone.
+    """Return an exchange as far as it can be read on its own.
 
     Raises `TraceFormatError` if it has no request or response, or if their formats differ.
     """
@@ -122,7 +122,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response and their format; no entries if the response states why it has no message.
+    """Return a response's entries and their format, or no entries if the response states why it has no message.
 
     Raises `TraceFormatError` if the format is unknown.
     """
@@ -142,7 +142,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """Return the last conversation, updated with the request of `parsed`, if the request repeats it; else None."""
+    """Return the last conversation, updated with the request of `parsed`, if the request repeats it, otherwise None."""
     if not conversations:
         return None
     last = conversations[-1]
@@ -156,9 +156,9 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Return the conversation whose last response `parsed` names as the previous one, updated with its request.
+    """Return the conversation whose last response is named in `parsed` as the previous one, updated with the request.
 
-    Raises `TraceFormatError` if there is none.
+    Raises `TraceFormatError` if there is no such conversation.
     """
     for conversation in conversations:
         if conversation.response_ids[-1] == parsed.previous_id:
@@ -172,7 +172,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
-    """Return `messages` with the thoughts of `earlier` ones that were not repeated."""
+    """Return `messages` with thoughts restored from the `earlier` messages if they were not repeated."""
     restored = list(messages)
     for place, message in enumerate(earlier):
         if message.reasoning and not restored[place].reasoning:

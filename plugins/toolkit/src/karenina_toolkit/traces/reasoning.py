@@ -31,19 +31,19 @@ _QUOTED: Final = lazy_pattern(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = lazy_pattern(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
-"""How a sentence continues after a mark that it mentions."""
+"""How a sentence continues after a mark that it only mentions."""
 _CLOSINGS: Final = {
     **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
     ">": "</",
     "=": "",
 }
-"""What closes the markup or bracket right before a mark; a mark between the two is only mentioned."""
+"""What closes the markup or bracket right before a mark. A mark between the two is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
 _LIST_ITEM: Final = lazy_pattern(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
 _GOES_ON: Final = lazy_pattern(r"[ \t]*\n[a-z]")
 _ABOUT_PAIR: Final = lazy_pattern(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
-"""What stands between the marks of a pair that a sentence mentions."""
+"""What comes between the marks of a pair that a sentence mentions."""
 _ABOUT_FIRST: Final = lazy_pattern(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
@@ -57,7 +57,7 @@ _CHANNEL: Final = lazy_pattern(
 _PLAIN_CHANNELS: Final = lazy_pattern(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
-"""The channels of gpt-oss after a server has removed the special tokens."""
+"""The channels of gpt-oss once a server has removed the special tokens."""
 _NOTHING: Final = lazy_pattern(
     rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
@@ -68,21 +68,21 @@ _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply contains more than space, invisible characters, special tokens and empty reasoning."""
+    """Return whether a reply contains more than spaces, invisible characters, special tokens and empty reasoning."""
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
-    """Return the reasoning at the beginning of `text`, None if there is none, and the answer after it.
+    """Return the reasoning at the beginning of `text` (None if there is none) and the answer that follows.
 
-    - If the text starts with an opening mark, the reasoning ends at the first closing mark that is neither in a code
-      fence nor quoted. Pairs of marks that directly follow continue the reasoning.
+    - If the text starts with an opening mark, the reasoning ends at the first closing mark that is neither in a
+      code fence nor quoted. Pairs of marks that follow directly continue the reasoning.
     - Without an opening mark, which the server may have put into the prompt, the reasoning ends at the last closing
       mark that is not just mentioned in a sentence.
 
     Marks anywhere else are part of the answer. If nothing follows the reasoning, the text is the answer, unless it was
-    `cut_off`: then all of it is reasoning, and the answer is empty.
+    `cut_off`, in which case all of it is reasoning and the answer is empty.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -98,7 +98,7 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 
 
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
-    """Return a trace with the reasoning of assistant messages in `reasoning` instead of `content`.
+    """Return a trace with the reasoning in assistant messages moved from `content` to `reasoning`.
 
     `cut_off` says whether the last message was cut off. A message with tool calls may consist of reasoning alone.
     """
@@ -112,7 +112,7 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Return a message with the reasoning of its content in `reasoning`, after any that is there."""
+    """Return a message with the reasoning in its content moved to `reasoning`, after any that is already there."""
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
         return message
@@ -120,9 +120,7 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Return reasoning and answer (`final`) from the channels of gpt-oss, or None if the text starts with no
-    channel.
-    """
+    """Return the reasoning and the (`final`) answer from gpt-oss channels, or None if the text starts with none."""
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()
@@ -136,9 +134,10 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Return reasoning and answer by marks such as `<think>`, or None if the marks do not enclose or end any reasoning.
+    """Return the reasoning and answer, separated by marks such as `<think>`, or None if the marks do not enclose or
+    end any reasoning.
 
-    The answer is empty if the text was `cut_off` in its reasoning.
+    The answer is empty if the text was `cut_off` within its reasoning.
     """
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
@@ -162,7 +161,7 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning after an opening mark at the start, or None if none does."""
+    """Return the index of the mark that ends reasoning begun by an opening mark at the start, or None if none does."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:
@@ -181,19 +180,19 @@ def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
 
 
 def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning of a text without an opening mark, or None if none does."""
+    """Return the index of the mark that ends the reasoning in text without an opening mark, or None if none does."""
     if any(mark["open"] for mark in marks):
         return None
     return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)
 
 
 def _is_inside_line(text: str, start: int, after: int) -> bool:
-    """Return whether anything but space precedes a place on its line, after the place `after`."""
+    """Return whether anything other than white space precedes `start` on its line, following `after`."""
     return bool(text[max(text.rfind("\n", after, start) + 1, after) : start].strip())
 
 
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
-    """Return whether a sentence mentions both marks of a pair.
+    """Return whether both marks of a pair are just mentioned in a sentence.
 
     In such a sentence, there is almost nothing between the marks, or a verb or a comma follows the first one, and the
     sentence continues after the second.
@@ -206,13 +205,13 @@ def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> 
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a mark stands directly between two quotation marks."""
+    """Return whether a mark is directly enclosed in quotation marks."""
     before = text[max(mark.start() - 1, 0) : mark.start()]
     return before in _QUOTES and text.startswith(_CLOSINGS[before], mark.end())
 
 
 def _ends_thoughts(text: str, start: int, end: int) -> bool:
-    """Return whether a closing mark ends thoughts, and is not just mentioned in a sentence, a table or a list."""
+    """Return whether a closing mark ends thoughts, as opposed to being mentioned in a sentence, table or list."""
     from_ = max(start - _LOOKED_AT, 0)
     before = text[max(text.rfind("\n", from_, start) + 1, from_) : start]
     line = before.rstrip()
@@ -229,7 +228,7 @@ def _ends_thoughts(text: str, start: int, end: int) -> bool:
 
 
 def _outside(marks: Sequence[re.Match[str]], hidden: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
-    """Yield the marks that begin outside of the hidden parts."""
+    """Yield the marks that begin outside the hidden parts."""
     place = end = 0
     for mark in marks:
         while place < len(hidden) and hidden[place][0] <= mark.start():

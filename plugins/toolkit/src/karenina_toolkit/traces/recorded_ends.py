@@ -20,9 +20,9 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return the finish reason of the last reply in `recording`, as `read_end` does; ("stop", None) if there is none.
+    """Return the finish reason of the last reply in `recording`, as in `read_end`, or ("stop", None) if there is none.
 
-    A refusal, even one in the message itself, is a "content_filter", as it is with a live model.
+    A refusal, even one in the message itself, counts as "content_filter", as it does with a live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -33,7 +33,7 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    """Return the finish reason that an object states, or the status of a broken reply, or None if it has neither."""
+    """Return the finish reason stated by an object, or the status of a broken reply, or None if there is neither."""
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -45,7 +45,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return `recording` with the finish reason from `row`, the object that contains the recording, if there is one.
+    """Return `recording` with any finish reason from `row`, the object that contains the recording.
 
     A string becomes an assistant message, and a list of messages becomes an object. A reason in the recording takes
     precedence, and an object with `replicates` is not changed.
@@ -63,7 +63,7 @@ def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in `recording` that may have the last reply's finish reason, in order of precedence."""
+    """Yield the objects in `recording` that may state the last reply's finish reason, in order of precedence."""
     if _is_list(recording):
         if recording:
             yield from _iter_entry(recording[-1])
@@ -94,7 +94,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry and the objects in it that may have a finish reason; nothing if it is not the model's."""
+    """Yield an entry and any objects in it that may state a finish reason, but nothing if it is not the model's."""
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return
     yield entry

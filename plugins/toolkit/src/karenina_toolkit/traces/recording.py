@@ -45,8 +45,8 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` contains the instructions that are stored beside the entries. `format` is the format that the envelope
-    implies, if any.
+    `before` contains the instructions stored alongside the entries. `format` is the format implied by the envelope, if
+    any.
     """
 
     entries: Sequence[object]
@@ -56,10 +56,10 @@ class OpenedRecording:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A kind of object around a conversation.
+    """A kind of object that encloses a conversation.
 
     `marks` returns whether an object is of this kind. `open` returns the entries in it, or raises `TraceFormatError`.
-    `keys` names the keys by which people know the object, for messages.
+    `keys` names the keys by which people recognize the object, for use in messages.
     """
 
     name: str
@@ -71,13 +71,13 @@ class Envelope:
 def convert_recording(recording: Recording) -> list[Message]:
     """Return the messages of `recording`, in any of the known formats.
 
-    A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` that contains
-    such a list: requests and responses of services, results and stored states of frameworks. `Message` objects are
-    returned unchanged, and an empty list is an empty trace.
+    A recording is a list of messages, items or events in one of `FORMATS`, or an object in one of the `ENVELOPES` that
+    contains such a list, such as a service's request or response or a framework's result or stored state. `Message`
+    objects are returned unchanged, and an empty list is an empty trace.
 
-    Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Item ids,
-    signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` for anything else,
-    for a mixture of formats, and for an entry that cannot be read.
+    Nothing is lost silently: pictures and blocks of unknown kinds are replaced by text describing them. Item ids,
+    signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` if `recording` is
+    anything else, if formats are mixed, or if an entry cannot be read.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -88,7 +88,7 @@ def convert_recording(recording: Recording) -> list[Message]:
 def open_recording(recording: object) -> OpenedRecording:
     """Return the entries of `recording` without their envelope.
 
-    Raises `TraceFormatError` for an unknown envelope, and for anything but an object or a list.
+    Raises `TraceFormatError` if the envelope is unknown or the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
@@ -113,7 +113,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether the keys of `document` show that it is a conversation, and cannot be a list of outputs."""
+    """Return whether the keys of `document` show that it is a conversation and not a list of outputs."""
     try:
         opened = open_recording(document)
     except TraceFormatError:
@@ -129,19 +129,19 @@ def is_conversation(document: object) -> bool:
 
 
 def _is_asked(entry: Entry) -> bool:
-    """Return whether an entry is addressed to the model: the system's or the user's."""
+    """Return whether an entry is addressed to the model, because it is the system's or the user's."""
     return _role_of(entry) in _ASKING
 
 
 def _role_of(entry: Entry) -> object:
-    """Return the role of an entry, else its type, or None if it has neither."""
+    """Return the role of an entry, otherwise its type, or None if it has neither."""
     return entry.get("role", entry.get("type"))
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Return the parsed JSON of a text that is a whole conversation with a message from a model, else None.
+    """Return parsed JSON if the text is a whole conversation with a message from a model, otherwise None.
 
-    An answer in JSON may also have keys such as `type` and `role`; without text from a model, it is not a conversation.
+    A JSON answer may also have keys such as `type` and `role`, but without text from a model it is not a conversation.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -153,7 +153,7 @@ def parse_json_conversation(text: str) -> Any:
 
 
 def _has_model(document: Any) -> bool:
-    """Return whether a conversation has text from a model, or an entry of one if it cannot be read."""
+    """Return whether a conversation has text from a model, or a model's entry if the conversation cannot be read."""
     try:
         messages = convert_recording(document)
     except TraceFormatError:
@@ -163,9 +163,9 @@ def _has_model(document: Any) -> bool:
 
 
 def parse_conversation(text: str) -> list[Message] | None:
-    """Return the messages of a text that is a whole conversation, as JSON or with headings or roles, else None.
+    """Return the messages if the text is a whole conversation, in JSON or with headings or roles, otherwise None.
 
-    Raises `TraceFormatError` for a conversation that cannot be read.
+    Raises `TraceFormatError` if the conversation cannot be read.
     """
     document = parse_json_conversation(text)
     if document is not None:
@@ -183,7 +183,7 @@ def _require_list(value: object) -> Sequence[object]:
 
 
 def _read_instructions(value: Any) -> list[Message]:
-    """Return the instructions beside the entries as messages, in any format of a service; none if empty."""
+    """Return the instructions next to the entries as messages, in any service's format, or no messages if empty."""
     if not value:
         return []
     if isinstance(value, Mapping):
@@ -194,7 +194,7 @@ def _read_instructions(value: Any) -> list[Message]:
 
 
 def _has_types(blocks: Sequence[Any]) -> bool:
-    """Return whether all blocks are text or have a `type`; those of Bedrock have none."""
+    """Return whether all blocks are text or have a `type`, which Bedrock's blocks do not."""
     return all(isinstance(block, str) or (isinstance(block, Mapping) and "type" in block) for block in blocks)
 
 
@@ -209,7 +209,7 @@ def _open_messages(document: Entry) -> OpenedRecording:
 
 
 def _holder_of_messages(document: Entry) -> Entry:
-    """Return the object with the messages: the document, or the values of a LangGraph snapshot or checkpoint."""
+    """Return the object with the messages: the document itself, or the values of a LangGraph snapshot or checkpoint."""
     if "messages" in document:
         return document
     checkpoint = document.get("checkpoint")
@@ -219,7 +219,7 @@ def _holder_of_messages(document: Entry) -> Entry:
 
 
 def _open_responses(document: Entry) -> OpenedRecording:
-    """Return the input and output of a Responses API request, response, or both."""
+    """Return the input and output of a Responses API request, a response, or both."""
     request, output = document.get("input"), document.get("output")
     asked = [{"role": "user", "content": request}] if isinstance(request, str) else _require_list(request or [])
     entries = [*asked, *(output if isinstance(output, Sequence) else ())]
@@ -237,7 +237,7 @@ def _marks_responses(document: Entry) -> bool:
 
 
 def _open_contents(document: Entry) -> OpenedRecording:
-    """Return the contents of a request to Google's API."""
+    """Return the contents of a Google API request."""
     instructions = document.get("systemInstruction") or document.get("system_instruction")
     return OpenedRecording(_require_list(document["contents"]), _read_instructions(instructions), GOOGLE)
 
@@ -263,24 +263,24 @@ def open_reply(response: Entry) -> OpenedRecording | None:
 
 
 def _open_reply(document: Entry) -> OpenedRecording:
-    """Return the reply in a response; no entries if its list of replies is empty."""
+    """Return the reply in a response, or no entries if the list of replies is empty."""
     return open_reply(document) or OpenedRecording(())
 
 
 def _is_single(document: Entry) -> bool:
-    """Return whether `document` is one message, item or event."""
+    """Return whether `document` is a single message, item or event."""
     return any(candidate.owns(document) for candidate in FORMATS) or (
         isinstance(document.get("role"), str) and "content" in document
     )
 
 
 def _open_bedrock(document: Entry) -> OpenedRecording:
-    """Return the message in a response of Bedrock's API."""
+    """Return the message in a Bedrock API response."""
     return OpenedRecording([document["output"]["message"]], (), BEDROCK)
 
 
 def _open_spans(document: Entry) -> OpenedRecording:
-    """Return the conversation of OpenTelemetry spans."""
+    """Return the conversation in OpenTelemetry spans."""
     return OpenedRecording((), opentelemetry.read_spans(opentelemetry.find_spans(document)))
 
 

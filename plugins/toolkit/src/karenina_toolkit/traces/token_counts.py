@@ -1,7 +1,7 @@
-"""A reply's token counts, under all names that servers give them.
+"""A reply's token counts, under all the names used by servers.
 
-The names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
-LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of Anthropic's Messages API.
+The names are those used by OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere,
+OpenRouter and LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads Anthropic Messages API counts.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Return the usage of one call from the `usage` of a chat completion; missing numbers are 0.
+    """Return the usage of one call from the `usage` object of a chat completion. Missing numbers are 0.
 
-    Output is the larger of its own count and of the total without the input, because some servers count the model's
-    thoughts only in the total. Cached tokens that cannot be part of the input are added to it, and so are reasoning
-    tokens that cannot be part of the output.
+    The output is the larger of its own count and the total minus the input, because some servers count the model's
+    thoughts only in the total. Cached tokens that cannot be part of the input are added to the input, and reasoning
+    tokens that cannot be part of the output are added to the output.
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -67,7 +67,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts of an object and its details to `counts`, by kind. Of several of one kind, keep the largest."""
+    """Add the counts in an object and its details to `counts`, by kind. Among several of a kind, keep the largest."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:
@@ -79,7 +79,7 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Merge two `usage` objects of one stream: return the larger value of each count and each detail.
+    """Merge two `usage` objects from the same stream, keeping the larger value of each count and detail.
 
     Counts grow during a stream, and the last object may lack some of them or have zeros.
     """

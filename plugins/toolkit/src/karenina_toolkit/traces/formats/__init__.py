@@ -1,1 +1,1 @@
-"""Formats of conversations that other programs write; `registry` lists them, and detects the format of a recording."""
+"""Conversation formats written by other programs. `registry` lists them and detects the format of a recording."""

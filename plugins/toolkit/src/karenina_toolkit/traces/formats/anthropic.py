@@ -1,4 +1,4 @@
-"""Messages in the format of Anthropic's Messages API: lists of content blocks."""
+"""Messages in the Anthropic Messages API format: lists of content blocks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _MEDIA = ("image", "document", "container_upload", "search_result")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a block that only Anthropic's format has."""
+    """Return whether `entry` has a block that exists only in Anthropic's format."""
     return any(_is_distinctive(block) for block in _blocks(entry.get("content")))
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Yield the messages of `entries`, with one message for each turn of the assistant.
+    """Yield the messages of `entries`, with one message for each assistant turn.
 
     Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
-    messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
-    `describe_block` writes them, and the assistant's other blocks are described in the message's `notes`. Citations and
-    signatures are left out. `numbers` are the entry numbers for error messages, if entries were left out before. Raises
-    `TraceFormatError` for an entry that is not in this format.
+    messages; results of tools that the server ran within a turn divide that turn. Pictures and documents are kept in
+    the form returned by `describe_block`, and the assistant's other blocks are described in the message's `notes`.
+    Citations and signatures are left out. `numbers` are the entry numbers for error messages, in case entries were left
+    out beforehand. Raises `TraceFormatError` if an entry is not in this format.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -43,9 +43,9 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn. A tool result closes the turn; both are yielded.
+    """Add the blocks of an assistant entry to the turn. A tool result closes the turn, and both are yielded.
 
-    Text continues a line only after text of the same entry.
+    Text continues on the same line only after text from the same entry.
     """
     if not blocks:
         turn.begin()
@@ -73,7 +73,7 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: each tool result, and the text between them.
+    """Yield the messages of a user's entry: the tool results and the text between them.
 
     Raises `TraceFormatError` for a role that Anthropic's format does not have.
     """
@@ -96,7 +96,7 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message of a tool result. Raises `TraceFormatError` if it names no call."""
+    """Return the tool message for a tool result. Raises `TraceFormatError` if the result does not name a call."""
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise TraceFormatError("a tool_result has no tool_use_id")
@@ -114,7 +114,7 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _result_text(content: Any) -> str:
-    """Return the content of a tool result as text, with anything that is not text as JSON; empty for None."""
+    """Return the contents of a tool result as text, with anything that is not text as JSON. Empty for None."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -130,7 +130,7 @@ def _result_text(content: Any) -> str:
 
 
 def _call(block: Entry) -> ToolCall:
-    """Return the tool call of a block. Raises `TraceFormatError` if it has no name or no object as its input."""
+    """Return the tool call in a block. Raises `TraceFormatError` if it has no name or its input is not an object."""
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a tool_use has no name, or its input is not an object")
@@ -138,16 +138,16 @@ def _call(block: Entry) -> ToolCall:
 
 
 def _text(block: Entry) -> str:
-    """Return the text of a text block. Raises `TraceFormatError` if it has none."""
+    """Return the text of a text block. Raises `TraceFormatError` if the block has none."""
     if not isinstance(block.get("text"), str):
         raise TraceFormatError("a text block has no text")
     return str(block["text"])
 
 
 def _blocks_of(entry: Entry) -> list[Entry]:
-    """Return the blocks of an entry; none if its content is empty or None.
+    """Return the blocks of an entry, or no blocks if its content is empty or None.
 
-    Raises `TraceFormatError` for other content that is neither text nor a list, and for a block without a type.
+    Raises `TraceFormatError` if other content is neither text nor a list, or if a block has no type.
     """
     content = entry.get("content")
     blocks = _blocks(content)
@@ -159,7 +159,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
 
 
 def _blocks(content: Any) -> list[Entry]:
-    """Return the blocks of a message's content, which may be text; blocks without a type are dropped.
+    """Return the blocks of a message's content, which may be text. Blocks without a type are dropped.
 
     Malformed content has no blocks.
     """
@@ -171,16 +171,16 @@ def _blocks(content: Any) -> list[Entry]:
 
 
 def _is_distinctive(block: Entry) -> bool:
-    """Return whether only Anthropic's format has such a block."""
+    """Return whether such a block exists only in Anthropic's format."""
     kind = block["type"]
     # Inspect also writes such blocks, with a `tool_type`, for calls that a server carried out.
     return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
 
 
 def read_usage(counted: Any) -> Usage:
-    """Return the usage of one call from a reply's `usage`; missing numbers are 0.
+    """Return the usage of one call from the reply's `usage`. Missing numbers are 0.
 
-    The API counts tokens read from and written to its cache separately from other input; here they are part of it.
+    The API counts tokens read from and written to its cache separately from other input; here they count as input.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
@@ -200,5 +200,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    """Return a token count under `key`, or 0 if there is none or `counted` is not a mapping."""
+    """Return the token count under `key`, or 0 if there is none or `counted` is not a mapping."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -1,4 +1,4 @@
-"""Messages and events of AutoGen's agents and teams, and the messages of its model clients."""
+"""Messages and events from AutoGen's agents and teams, and messages from its model clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Entry = Mapping[str, Any]
 CODE_TOOL: Final = "code_execution"
-"""The tool name of calls for code that a code executor ran."""
+"""The tool name used in calls for code run by a code executor."""
 
 _TEXTS: Final = ("TextMessage", "MultiModalMessage", "HandoffMessage", "ToolCallSummaryMessage")
 _STRUCTURED: Final = "StructuredMessage"
@@ -39,17 +39,17 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`.
 
-    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's;
-    all others are the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
-    of the message before it. Stream chunks, whose whole text follows, and token counts are left out. Agents are named
-    only in the notes of a final answer, if several spoke. Raises `TraceFormatError` for an entry of an unknown type,
-    and if the last message says only that the chat ends.
+    Messages from the source `user` (or `user_proxy` or `human`) and from agents that ask a person are attributed to the
+    user, and all others to the assistant. A thought belongs to the next message. The reason why a team stopped is added
+    to the notes of the preceding message. Token counts are left out, and so are stream chunks, because their whole text
+    follows. Agents are named only in the notes of a final answer, if several agents spoke. Raises `TraceFormatError` if
+    an entry is of an unknown type or the last message says only that the chat has ended.
     """
     yield from _Reader(entries).read()
 
 
 class _Reader:
-    """The state of reading one recording: the thoughts for the next message, and the names of calls by id."""
+    """The state while reading a recording: the thoughts for the next message, and the names of calls by id."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
@@ -62,7 +62,7 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
-        """Yield the messages, each only when the next one is read, because the next entry may add notes to it."""
+        """Yield the messages, each only once the next one has been read, because the next entry may add notes to it."""
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):
@@ -75,7 +75,7 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
-        """Yield the messages of one entry; a thought is kept for the next message.
+        """Yield the messages of one entry. A thought is kept for the next message.
 
         Raises `TraceFormatError` if the entry cannot be read.
         """
@@ -107,9 +107,9 @@ class _Reader:
             raise TraceFormatError(f"the type is {kind!r:.80}, not that of a message or an event")
 
     def _note_speakers(self, last: Message) -> Message:
-        """Return the last message, with a note on the speakers if it is an answer and several agents spoke.
+        """Return the last message, with a note about the speakers if it is an answer and several agents spoke.
 
-        Raises `TraceFormatError` if its only text is `TERMINATE`.
+        Raises `TraceFormatError` if the message contains nothing but `TERMINATE`.
         """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
@@ -118,22 +118,22 @@ class _Reader:
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
-        """Return whether a person or an agent that asks one is the source of an entry."""
+        """Return whether an entry comes from a person or from an agent that asks a person."""
         return str(entry.get("source")).lower() in self._users
 
     def _say(self, text: str, calls: Sequence[ToolCall] = ()) -> Message:
-        """Return an assistant message with the thoughts so far, which are used up."""
+        """Return an assistant message with the thoughts collected so far, which are then cleared."""
         thoughts, self._thoughts = "\n".join(filter(None, self._thoughts)), []
         return Message.assistant(text, calls, thoughts or None)
 
     def _call(self, entries: Sequence[Entry]) -> Message:
-        """Return an assistant message with the calls in `entries`, and remember their names."""
+        """Return an assistant message with the calls in `entries`, and remember the calls' names."""
         calls = [_read_call(call) for call in entries]
         self._names.update((call.id, call.name) for call in calls)
         return self._say("", calls)
 
     def _result(self, result: Entry) -> Message:
-        """Return the tool message of a result; its tool's name may come from the call."""
+        """Return the tool message for a result. The name of the tool may come from the call."""
         call_id = str(result.get("call_id") or "")
         name = result.get("name")
         return Message(
@@ -145,7 +145,7 @@ class _Reader:
         )
 
     def _run_code(self, kind: str, entry: Entry) -> Message:
-        """Return the call of `CODE_TOOL` for generated code, or the result of the last such call."""
+        """Return a `CODE_TOOL` call for generated code, or the result of the last such call."""
         if kind == "CodeGenerationEvent":
             number = entry.get("retry_attempt") or 0
             self._code = ToolCall(f"code_{number}", CODE_TOOL, {"code_blocks": list(get_entries(entry, "code_blocks"))})
@@ -156,7 +156,7 @@ class _Reader:
         return Message.tool(_read_text(result.get("output")), call, is_error=bool(result.get("exit_code")))
 
     def _stop(self, why: str) -> Iterator[Message]:
-        """Add the reason why the chat was stopped to the notes of the last message.
+        """Add the reason why the chat stopped to the notes of the last message.
 
         If that message is not the model's, yield the reason as a system message instead.
         """
@@ -168,7 +168,7 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Return a message of a model client; a thought in it belongs to it."""
+        """Return a message from a model client. A thought in the message belongs to it."""
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -192,7 +192,7 @@ def _read_text(content: Any) -> str:
 
 
 def _describe(part: Any) -> str:
-    """Return an image as one line of text."""
+    """Describe an image in one line of text."""
     return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
 
 
@@ -212,10 +212,10 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` for an AutoGen 0.2 history, as chat messages, whose last message is not the answer.
+    """Raise `TraceFormatError` if the last message of an AutoGen 0.2 history, as chat messages, is not the answer.
 
-    Each agent records its own messages as the assistant's, so in the history of a user proxy the roles are swapped; and
-    the message that ends a chat says nothing else.
+    Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy.
+    Moreover, the message that ends a chat does nothing but end it.
     """
     for number, entry in enumerate(entries, 1):
         name = entry.get("name")
@@ -232,9 +232,9 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the last speaker, whose text is the answer, and the agents that spoke before it.
+    """Return a note naming the last speaker, whose text is the answer, and the agents that spoke before.
 
-    Return no note if only one agent spoke. The names are cut to `_LONGEST_NAMES` characters.
+    Return no note if only one agent spoke. The names are truncated to `_LONGEST_NAMES` characters.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
@@ -242,9 +242,9 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in an agent's response, or in an agent's or team's saved state; None for anything else.
+    """Return the messages in an agent's response or an agent's or team's saved state, or None for anything else.
 
-    Raises `TraceFormatError` if the state of a team does not contain exactly one conversation.
+    Raises `TraceFormatError` if a team's state does not contain exactly one conversation.
     """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]

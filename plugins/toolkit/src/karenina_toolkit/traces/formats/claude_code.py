@@ -1,4 +1,4 @@
-"""Claude Code transcripts: the lines of a session file, or of JSON output."""
+"""Claude Code transcripts: the lines of a session file or of JSON output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line with a message, or names a session."""
+    """Return whether `entry` is a line that contains a message or names a session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False
@@ -23,13 +23,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, read as messages of Anthropic's Messages API.
+    """Yield the messages of `entries`, reading them as Anthropic Messages API messages.
 
-    The lines of one reply become one message, followed by its tool results. Left out are lines without a message
-    (summaries, snapshots, progress), the conversations of subagents (the results of their calls are kept), and prompts
-    that were taken back, with everything that followed them. A failed request, which Claude Code writes like a reply,
-    becomes a system message. The text of a `result` is the answer if there is no other. Raises `TraceFormatError` for a
-    line that cannot be read.
+    The lines of a reply become a single message, followed by its tool results. The following are left out: lines
+    without a message (summaries, snapshots, progress), the conversations of subagents (although the results of their
+    calls are kept), and prompts that were taken back, with everything that followed them. A failed request, which
+    Claude Code writes like a reply, becomes a system message. The text of a `result` is the answer if there is no other
+    text. Raises `TraceFormatError` if a line cannot be read.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -54,7 +54,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the texts of `result` lines: as system messages if they are errors, else as the assistant's."""
+    """Yield the text of each `result` line: as a system message if it is an error, otherwise as the assistant's."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -62,10 +62,10 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the number and entry of each line that belongs to the conversation.
+    """Yield the number and entry of each line belonging to the conversation.
 
-    Repeated lines, prompts that were taken back with their replies, and lines of subagents are left out; the latter are
-    included if there are no other lines.
+    Repeated lines, prompts that were taken back (with their replies), and subagents' lines are left out; subagents'
+    lines are included if there are no others.
     """
     lines = [
         (number, entry)
@@ -90,12 +90,12 @@ def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
 
 
 def _is_of_subagent(entry: Entry) -> bool:
-    """Return whether a line belongs to the conversation of a subagent."""
+    """Return whether a line belongs to a subagent's conversation."""
     return bool(entry.get("isSidechain") or entry.get("parent_tool_use_id"))
 
 
 def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of prompts that a later prompt with the same parent replaces."""
+    """Return the ids of prompts that are replaced by a later prompt with the same parent."""
     latest: dict[str, str] = {}
     left: set[str] = set()
     for entry in entries:
@@ -109,7 +109,7 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether a line was written by the user, rather than a tool result or added by the program."""
+    """Return whether a line was written by the user, as opposed to being a tool result or added by the program."""
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")
@@ -119,7 +119,7 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` otherwise."""
+    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` for other content."""
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):

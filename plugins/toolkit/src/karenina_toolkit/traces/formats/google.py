@@ -1,4 +1,4 @@
-"""Contents in the format of Google's `generateContent`: lists of parts."""
+"""Contents in the format of Google's `generateContent` method: lists of parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karenina_toolkit.traces.blocks import (
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
-"""The tool name of calls for code that the server ran."""
+"""The tool name used in calls for code run by the server."""
 
 _ABOUT_A_PART = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 _KINDS_OF_OTHERS = frozenset({"type", "part_kind", "kind"})
@@ -30,7 +30,7 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a content whose parts have no type, or a model's content without parts."""
+    """Return whether `entry` is a content object whose parts have no type, or a model's content object without any."""
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
     if "content" in entry or any(isinstance(part, Mapping) and part.keys() & _KINDS_OF_OTHERS for part in listed):
@@ -39,12 +39,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, with one message for each turn of the model.
+    """Yield the messages of `entries`, with one message for each of the model's turns.
 
-    A part that is a thought is reasoning. Code that the server ran becomes a call of `CODE_TOOL` and its result, and
-    divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first
-    unanswered call with their name. Other parts are kept as `describe_block` writes them; signatures are left out. An
-    entry without a role is the user's. Raises `TraceFormatError` for an entry that is not in Google's format.
+    A part that is a thought counts as reasoning. Code run by the server becomes a call of `CODE_TOOL` and its result,
+    which divide the turn. Calls without an id are assigned one (`call_1`, ...), and results without an id belong to the
+    first unanswered call with the same name. Other parts are kept in the form returned by `describe_block`, and
+    signatures are left out. An entry without a role is the user's. Raises `TraceFormatError` if an entry is not in
+    Google's format.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -60,7 +61,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 class _Calls:
-    """The calls that have no result so far, and new ids for calls without one."""
+    """The calls that have no result yet. Also assigns new ids to calls without one."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._waiting: dict[int, ToolCall] = {}
@@ -77,7 +78,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Return a new call that waits for its result; without an id, it gets one that no other call has."""
+        """Return a new call awaiting its result. If it has no id, it is assigned a unique one."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -89,9 +90,9 @@ class _Calls:
         return call
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """Return the id and name of the call that a result belongs to, which then no longer waits.
+        """Return the id and name of the call that a result belongs to, and stop waiting for that call's result.
 
-        If no call fits, these are the id (None if it is missing) and the name of the result.
+        If no call matches, return the id (None if there is none) and the name of the result.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
@@ -102,7 +103,7 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add a content of the model to the turn; text continues a line only after text of the same content."""
+    """Add the model's content to the turn. Text continues on the same line only after text from the same content."""
     if not parts:
         turn.begin()
     before = ""
@@ -124,9 +125,9 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Yield the messages of a user's content: each tool result, and the text between them.
+    """Yield the messages of a user's content: the tool results and the text between them.
 
-    Raises `TraceFormatError` for a role that is not Google's.
+    Raises `TraceFormatError` if the role does not exist in Google's format.
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"the role is {role!r}, but Google's format only has the roles 'user' and 'model'")
@@ -137,7 +138,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
-    """Return a call that waits for its result. Raises `TraceFormatError` if it has no name, or no object as args."""
+    """Return a call awaiting its result. Raises `TraceFormatError` if it has no name or its args are not an object."""
     call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
@@ -146,7 +147,7 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Return the tool message of a result. Raises `TraceFormatError` if a function's result has no name."""
+    """Return the tool message for a result. Raises `TraceFormatError` if a function's result has no name."""
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
         call_id, name = calls.close(result.get("id"), CODE_TOOL)
@@ -165,7 +166,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """Return the result of a function, without the wrapper that Google's documentation recommends."""
+    """Return a function's result, without the wrapper that Google's documentation recommends."""
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -176,7 +177,7 @@ def _response_text(response: Any) -> str:
 
 
 def _part_text(kind: str, value: Any) -> str:
-    """Return a part as text, described if it is not text. Raises `TraceFormatError` for a broken text part."""
+    """Return a part as text, or a description of it. Raises `TraceFormatError` if a text part is malformed."""
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")
@@ -185,9 +186,9 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return the kind and value of each part, and whether it is a thought. Names may be in camel or snake case.
+    """Return the kind and value of each part, and whether it is a thought. Names may be in camel case or snake case.
 
-    Raises `TraceFormatError` for a part that is not an object, or that contains several things.
+    Raises `TraceFormatError` if a part is not an object or contains several things.
     """
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
@@ -202,7 +203,7 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
 
 
 def _camel(key: str) -> str:
-    """Return a snake-case name converted to camel case."""
+    """Convert a snake-case name to camel case."""
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 

@@ -1,4 +1,4 @@
-"""Messages in the format of Inspect, as in the samples of its logs."""
+"""Messages in Inspect's format, as used in the samples in its logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ATTACHMENT: Final = re.compile(r"attachment://([0-9a-f]{32})")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a function's name where other formats have an object, or Inspect's `source`."""
+    """Return whether `entry` has a function name where other formats have an object, or has Inspect's `source`."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), str)
@@ -29,14 +29,14 @@ def claims(entry: Entry) -> bool:
 
 
 def is_tool_use(block: object) -> bool:
-    """Return whether a content block is a call that the server carried out, with its result."""
+    """Return whether a content block is a call, with its result, that was carried out by the server."""
     return isinstance(block, Mapping) and block.get("type") == "tool_use" and "tool_type" in block
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. A call that the server carried out, with its result, divides a message.
+    """Yield the messages of `entries`. A message is divided by a call carried out by the server, and the call's result.
 
-    Raises `TraceFormatError` for an entry that is not in this format, and for a missing attachment.
+    Raises `TraceFormatError` if an entry is not in this format or an attachment is missing.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -48,9 +48,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Return a JSON value with attachment references replaced by the attachments of the sample.
+    """Return a JSON value with references to attachments replaced by the sample's attachments.
 
-    Raises `TraceFormatError` for a reference to an attachment that is missing.
+    Raises `TraceFormatError` if an attachment is missing.
     """
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)
@@ -70,7 +70,7 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of one entry. Raises `TraceFormatError` if it cannot be read."""
+    """Yield the messages of one entry. Raises `TraceFormatError` if the entry cannot be read."""
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
@@ -91,7 +91,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Yield the messages of an assistant's entry, which is divided by calls that the server carried out.
+    """Yield the messages of an assistant's entry, which is divided by any calls carried out by the server.
 
     Arguments that could not be parsed are noted. Raises `TraceFormatError` if the entry cannot be read.
     """
@@ -126,19 +126,19 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
-    """Return the parts of a message's blocks. Blocks that are None are ignored."""
+    """Return the parts in a message's blocks. Blocks that are None are ignored."""
     return split_parts([block for block in blocks if block is not None])
 
 
 def _without_encrypted(block: Any) -> Any:
-    """Return a reasoning block, with only its summary if the rest is encrypted."""
+    """Return a reasoning block, reduced to its summary if the rest is encrypted."""
     if isinstance(block, Mapping) and block.get("type") == "reasoning" and block.get("redacted"):
         return {"type": "reasoning", "summary": block.get("summary") or ""}
     return block
 
 
 def _call(call: Any) -> ToolCall:
-    """Return a tool call. Raises `TraceFormatError` if it names no function."""
+    """Return a tool call. Raises `TraceFormatError` if it does not name a function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         raise TraceFormatError("an entry of tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

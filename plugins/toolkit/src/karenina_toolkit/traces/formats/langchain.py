@@ -29,12 +29,12 @@ _KINDS: Final[Mapping[str, Role]] = {
 }
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
-"""The types of content blocks that are calls, with the key of their arguments."""
+"""The types of content blocks that are calls, each with the key of its arguments."""
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a message of a LangChain type such as `human`, stated in `type` or by its class."""
+    """Return whether `entry` is a message with a LangChain type such as `human`, shown by its `type` or its class."""
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,10 +42,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`; chat messages with a role, which LangGraph accepts, may be among them.
+    """Yield the messages of `entries`, which may include chat messages with a role, because LangGraph accepts them.
 
-    Calls that LangChain could not parse have their text as arguments. Artifacts and metadata are left out. Raises
-    `TraceFormatError` for an entry that is not a message.
+    The text of calls that LangChain could not parse is kept as their arguments. Artifacts and metadata are left out.
+    Raises `TraceFormatError` if an entry is not a message.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -61,7 +61,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`; None for others."""
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`, or None for others."""
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
         name = str(place[-1]) if place else ""
@@ -77,7 +77,7 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
-    """Return the message with the type `kind` and the fields `data`."""
+    """Return the message of type `kind` with the fields `data`."""
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]
@@ -97,7 +97,7 @@ def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_assistant(data: Entry) -> Message:
-    """Return an assistant message, with the calls of all places that LangChain stores them in, each id once."""
+    """Return an assistant message with the calls from all places where LangChain stores them, each id only once."""
     content = data.get("content")
     more = data.get("additional_kwargs")
     more = more if isinstance(more, Mapping) else {}
@@ -124,17 +124,17 @@ def _add_refusal(parts: Parts, refusal: object) -> None:
 
 
 def _is_call(block: object) -> bool:
-    """Return whether a content block is a tool call."""
+    """Return whether a content block represents a tool call."""
     return isinstance(block, Mapping) and str(block.get("type")) in _CALLS
 
 
 def _call_of_block(block: Entry) -> ToolCall:
-    """Return the call in a content block that is a tool call."""
+    """Return the tool call represented by a content block."""
     return _call(block, _CALLS[block["type"]])
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Return a tool call, whose arguments are under the key `arguments`.
+    """Return a tool call whose arguments are stored under the key `arguments`.
 
     Raises `TraceFormatError` if the call has no name.
     """

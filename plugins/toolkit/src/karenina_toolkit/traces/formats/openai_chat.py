@@ -1,4 +1,4 @@
-"""Messages in the format of OpenAI's chat completions."""
+"""Messages in OpenAI's chat completions format."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_b
 from karenina_toolkit.traces.token_counts import read_usage
 
 UNREADABLE_ARGUMENTS = "_unreadable"
-"""The key under which arguments that are not a JSON object are kept as text."""
+"""The key under which arguments that are not a JSON object are stored as text."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""The fields for a model's reasoning outside its answer. The first one that is not empty is read."""
+"""The fields for a model's reasoning outside its answer. The first nonempty one is read."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
@@ -43,9 +43,10 @@ _ROLES: dict[str, Role] = {
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
     """Return one chat message. `names` maps call ids to tool names, for tool messages without a name.
 
-    Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of audio are part of the text. Thoughts among the parts of an assistant message are reasoning, and its
-    parts of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
+    Pictures, sound and files are kept in the form returned by `describe_block`, such as `[image_url] {...}`; refusals
+    and audio transcripts are part of the text. Among the parts of an assistant message, thoughts count as reasoning,
+    and parts of unknown types are described in the `notes`. Raises `TraceFormatError` if the message has any other
+    structure.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -80,7 +81,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
 
 
 def read_tool_call(data: Any) -> ToolCall:
-    """Return one entry of `tool_calls`. Raises `TraceFormatError` if it names no function."""
+    """Return an entry of `tool_calls` as a tool call. Raises `TraceFormatError` if it does not name a function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("an entry of tool_calls has no function with a name")
@@ -89,10 +90,10 @@ def read_tool_call(data: Any) -> ToolCall:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types.
+    """The parts of an assistant's content: text, thoughts, and parts of unknown types.
 
-    Text continues the text before it; after or before anything else, it starts a new line. The line breaks are in
-    `texts` too.
+    Text continues any preceding text on the same line; between text and anything else, there is a line break. The line
+    breaks are also included in `texts`.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -102,11 +103,11 @@ class Parts:
 
     @property
     def text(self) -> str:
-        """All texts."""
+        """The text of all text parts."""
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part of type `kind`; None for a part that is a plain string."""
+        """Add the text of a part. `kind` is the part's type, or None if the part is a plain string."""
         continues = kind in _CONTINUE
         if text:
             self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
@@ -125,7 +126,7 @@ class Parts:
     def to_message(
         self, calls: Sequence[ToolCall] = (), reasoning: str | None = None, notes: tuple[str, ...] = ()
     ) -> Message:
-        """Return an assistant message with these parts, with `reasoning` and `notes` before their own."""
+        """Return an assistant message with these parts, putting `reasoning` and `notes` before the parts' own."""
         thoughts = "\n".join(filter(None, (reasoning, *self.thoughts))) or None
         return Message("assistant", self.text, tuple(calls), reasoning=thoughts, notes=(*notes, *self.notes))
 
@@ -140,7 +141,7 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Return the parts of an assistant's `content`: a string, null, a part, or a list of parts, however nested.
+    """Return the parts in an assistant's `content`: a string, null, a part, or a list of parts, nested to any depth.
 
     Raises `TraceFormatError` for anything else.
     """
@@ -153,7 +154,7 @@ def split_parts(content: Any) -> Parts:
 
 
 def _add_parts(parts: Parts, content: Any) -> None:
-    """Add the parts of `content`, however nested. Raises `TraceFormatError` for anything that is not a part."""
+    """Add the parts in `content`, nested to any depth. Raises `TraceFormatError` for anything that is not a part."""
     if isinstance(content, str):
         parts.add_text(content)
     elif isinstance(content, Mapping):
@@ -166,9 +167,9 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add one part: as a thought, as text, or as a part of an unknown type; citations are left out.
+    """Add one part, as a thought, as text, or as a part of an unknown type. Citations are left out.
 
-    Raises `TraceFormatError` for a part without a type or text.
+    Raises `TraceFormatError` if the part has no type or no text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
@@ -184,7 +185,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
-    """Return the text of a part, which servers nest differently; a description of the part if it has none."""
+    """Return the text of a part, which servers nest in different ways, or a description of the part if it has none."""
     text = part.get("text", part.get("refusal"))
     if isinstance(text, Mapping):
         text = text.get("value")
@@ -192,7 +193,7 @@ def _text_of(part: Mapping[str, Any]) -> str:
 
 
 def _thought(part: Mapping[str, Any]) -> str:
-    """Return the text of a thought, which servers nest differently; empty for an encrypted thought."""
+    """Return the text of a thought, which servers nest in different ways. Empty for an encrypted thought."""
     for key in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(key)
         if isinstance(value, str):
@@ -215,7 +216,7 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return the result of a tool: its text or parts, and anything else as JSON."""
+    """Return the result of a tool: text or parts as text, and anything else as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
@@ -229,7 +230,7 @@ def _is_part(part: Any) -> bool:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the model's reasoning outside its answer, from the first of `REASONING_FIELDS` that has any; else None."""
+    """Return the model's reasoning outside its answer, from the first nonempty field in `REASONING_FIELDS`, or None."""
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -247,7 +248,7 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Return a call's arguments; anything other than a JSON object is kept under `UNREADABLE_ARGUMENTS`."""
+    """Return a call's arguments. Anything other than a JSON object is kept under `UNREADABLE_ARGUMENTS`."""
     if isinstance(arguments, Mapping):
         return dict(arguments)
     try:
@@ -261,7 +262,7 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
 
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as JSON; those that `read_arguments` could not read are returned as they were."""
+    """Return a call's arguments as JSON. Arguments that `read_arguments` could not read are returned unchanged."""
     unreadable = arguments.get(UNREADABLE_ARGUMENTS)
     if len(arguments) == 1 and isinstance(unreadable, str):
         return unreadable
@@ -269,13 +270,13 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
-    """Return the call of a function or a custom tool, which must have a name."""
+    """Return a call to a function or a custom tool, which must have a name."""
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
 
 
 def _part(part: Any) -> str:
-    """Return a content part as text, described if it is not text. Raises `TraceFormatError` if it has no type."""
+    """Return a content part as text, or a description if it is not text. Raises `TraceFormatError` if it is untyped."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
@@ -308,7 +309,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a completion, which some servers put into its choice."""
+    """Return the usage for a completion, which some servers put in the choice."""
     counted = data.get("usage")
     if not counted and isinstance(choices := data.get("choices"), list) and choices:
         counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
@@ -316,16 +317,14 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion's first choice, where gateways put a provider's error, or None if there
-    is none.
-    """
+    """Return the error in a completion's first choice, where gateways put a provider's error, or None."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first choice of a completion. Raises `ValueError` if it has none."""
+    """Return a completion's first choice. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("the completion has no choices")
@@ -334,5 +333,5 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether an assistant message has a refusal by the provider or its model."""
+    """Return whether an assistant message contains a refusal by the provider or its model."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API, input and output in one list, and the run items of its Agents SDK that wrap them."""
+"""OpenAI Responses API items, with input and output in one list, and the Agents SDK run items that wrap them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RUN_KINDS: Final = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is an item without a role, or a message with parts that only this format has."""
+    """Return whether `entry` is an item without a role, or a message with parts that exist only in this format."""
     if "role" not in entry:
         return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
     content = entry.get("content")
@@ -41,14 +41,14 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Yield the messages of `entries`, with one message for each turn of the assistant.
+    """Yield the messages of `entries`, with one message for each assistant turn.
 
-    Consecutive reasoning, text and calls are one turn. A call that the server carried out itself (such as a web search,
-    which has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
-    answer is a message of its own. Other items become system messages, as `describe_block` writes them, so that they
-    are never taken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are the entry
-    numbers for error messages, if entries were left out before. Raises `TraceFormatError` for an item that cannot be
-    read.
+    Consecutive reasoning, text and calls form one turn. A call carried out by the server itself (such as a web search,
+    which has no `call_id`) is followed by its result and therefore divides the turn. A message marked as the final
+    answer is kept separate. Other items become system messages, in the form returned by `describe_block`, so that they
+    are never mistaken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are the
+    entry numbers for error messages, in case entries were left out beforehand. Raises `TraceFormatError` if an item
+    cannot be read.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -59,9 +59,9 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
-    """Add an item to the turn, and yield the messages that it completes, if any.
+    """Add an item to the turn and yield any messages that it completes.
 
-    Raises `TraceFormatError` if it has neither a role nor a type, or cannot be read.
+    Raises `TraceFormatError` if the item has neither a role nor a type or cannot be read.
     """
     kind = _kind(item)
     if "role" in item:
@@ -92,9 +92,9 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add an assistant message to the turn; text continues a line only after text of the same message.
+    """Add an assistant message to the turn. Text continues on the same line only after text from the same message.
 
-    Raises `TraceFormatError` if its content is neither text nor a list.
+    Raises `TraceFormatError` if the content is neither text nor a list.
     """
     turn.begin()
     if content is None or isinstance(content, str):
@@ -111,9 +111,9 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
-    """Return the call in an item; a call of a server's tool is named for the item's type.
+    """Return the call in an item. A call to a server's tool is named after the item's type.
 
-    Raises `TraceFormatError` for a call of a function without a name.
+    Raises `TraceFormatError` if a function call has no name.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
@@ -127,7 +127,7 @@ def _call(kind: str, item: Entry) -> ToolCall:
 
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
-    """Return the result of a call that the server carried out, from the call's own item; often it is only a status."""
+    """Return the result of a call carried out by the server, taken from the call's item. It is often just a status."""
     result = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
     failed = bool(result.get("error")) or result.get("status") == "failed"
     output = result.get("output")
@@ -136,7 +136,7 @@ def _own_result(item: Entry, call: ToolCall) -> Message:
 
 
 def _result(item: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message of an output item, with the name that its call has in `names`."""
+    """Return the tool message for an output item, with the call's name taken from `names`."""
     call_id, output = str(item["call_id"]), item.get("output")
     listed = isinstance(output, Sequence) or output is None
     return Message(
@@ -149,13 +149,13 @@ def _result(item: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _kind(item: Entry) -> str:
-    """Return the type of an item; empty if it has none."""
+    """Return the type of an item, or an empty string if it has none."""
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def claims_run_item(entry: Entry) -> bool:
-    """Return whether `entry` is a run item with its raw item, or a stream event with such an item."""
+    """Return whether `entry` is a run item containing its raw item, or a stream event with such an item."""
     kind = entry.get("type")
     if kind == _RUN_EVENT:
         return isinstance(entry.get("item"), Mapping)
@@ -163,7 +163,7 @@ def claims_run_item(entry: Entry) -> bool:
 
 
 def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, read as Responses API items. Events without an item are left out."""
+    """Yield the messages of `entries`, reading them as Responses API items. Events without an item are left out."""
     items: list[Entry] = []
     numbers: list[int] = []
     for number, entry in enumerate(entries, 1):
@@ -184,7 +184,7 @@ def is_run(document: Mapping[str, Any]) -> bool:
 
 
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the input and the items of a run's result or state, for which `is_run` is true.
+    """Return the input and items of a run's result or state, for which `is_run` must be true.
 
     Raises `TraceFormatError` if the input is neither text nor a list.
     """
@@ -197,14 +197,14 @@ def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _raw_item(entry: Entry) -> Any:
-    """Return the raw item of a run item, in the Python or JavaScript SDK's spelling, or None if it has none."""
+    """Return the raw item of a run item, as spelled by the Python or JavaScript SDK, or None if it has none."""
     return entry.get("raw_item", entry.get("rawItem"))
 
 
 def _unwrap_run_item(entry: Entry) -> Entry:
-    """Return the Responses API item in `entry`, which may use the names of the JavaScript SDK.
+    """Return the Responses API item in `entry`, which may use the JavaScript SDK's field names.
 
-    Raises `TraceFormatError` for a run item without a raw item.
+    Raises `TraceFormatError` if a run item has no raw item.
     """
     kind, raw = entry.get("type"), _raw_item(entry)
     if not isinstance(raw, Mapping):

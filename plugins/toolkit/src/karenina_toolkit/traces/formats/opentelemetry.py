@@ -1,4 +1,4 @@
-"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that contain them."""
+"""Messages in the format of OpenTelemetry's generative AI conventions, and the spans that contain such messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts of a type that the conventions define, with the keys of that type."""
+    """Return whether `entry` has parts of a type defined by the conventions, with that type's keys."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -49,17 +49,17 @@ def claims(entry: Entry) -> bool:
 
 
 def _is_distinctive(part: Entry) -> bool:
-    """Return whether a part has a type that the conventions define, with the keys of that type."""
+    """Return whether a part has a type defined by the conventions, with that type's keys."""
     kind = part.get("type")
     return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`; each response to a tool call becomes a tool message.
+    """Yield the messages of `entries`. Each response to a tool call becomes a tool message.
 
-    The conventions do not mark responses that are errors, so `is_error` is read. Files and other parts are kept as
-    `describe_block` writes them, and an assistant message describes parts of unknown types in its notes. Raises
-    `TraceFormatError` for an entry that is not in this format.
+    The conventions have no way to mark a response as an error, so `is_error` is read. Files and other parts are kept in
+    the form returned by `describe_block`, and parts of unknown types are described in the notes of an assistant
+    message. Raises `TraceFormatError` if an entry is not in this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -73,9 +73,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of one entry: each response to a call, and the parts between them.
+    """Yield the messages of one entry: the responses to calls and the parts between them.
 
-    Raises `TraceFormatError` for a part that cannot be read.
+    Raises `TraceFormatError` if a part cannot be read.
     """
     parts, calls, begun = Parts(), list[ToolCall](), not entries
     for part in entries:
@@ -105,14 +105,14 @@ def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) 
 
 
 def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
-    """Return a message with the parts; a message with calls is the assistant's, whatever its role."""
+    """Return a message with the parts. A message with calls is the assistant's, whatever its role."""
     if role == "assistant" or calls:
         return parts.to_message(calls)
     return Message("user" if role == "tool" else role, parts.text)
 
 
 def _text(part: Entry) -> str:
-    """Return the text of a part. Raises `TraceFormatError` if it has none."""
+    """Return the text of a part. Raises `TraceFormatError` if the part has none."""
     if not isinstance(part.get("content"), str):
         raise TraceFormatError(f"a part of the type {part['type']} has no content")
     return str(part["content"])
@@ -127,7 +127,7 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call. Microsoft's agents write a list, with the run's id before that of the call."""
+    """Return the id of a call. Microsoft's agents write a list, with the run's id before the call's id."""
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")
@@ -135,7 +135,7 @@ def _find_id(part: Entry) -> str | None:
 
 
 def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message of a response; empty if the response is missing."""
+    """Return the tool message for a response, which is empty if the response is missing."""
     response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
     text = response if isinstance(response, str) else as_json(response)
     call_id = _find_id(part)
@@ -144,9 +144,9 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of the spans in `document` that have messages, ordered by start time.
+    """Return the attributes of the spans in `document` that contain messages, ordered by start time.
 
-    The document may be the attributes themselves, a span, or an OTLP export in JSON.
+    The document may consist of the attributes themselves, a span, or an OTLP export in JSON.
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
@@ -155,10 +155,11 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`: the longest one of any call.
+    """Return the only conversation in `spans`, which is the longest of any call.
 
-    The conversation of every other call must be the beginning of the longest one. Agent spans repeat the calls in them,
-    and are only read if there are no others. Raises `TraceFormatError` if there are several conversations.
+    The conversation of every other call must be the beginning of the longest one. Agent spans repeat the calls made
+    within them, so they are read only if there are no others. Raises `TraceFormatError` if there are several
+    conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -173,7 +174,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call in `spans` with the longest conversation.
+    """Return the output of the call with the longest conversation in `spans`.
 
     Raises `TraceFormatError` if a span cannot be read.
     """
@@ -183,12 +184,12 @@ def find_last_output(spans: Sequence[Entry]) -> list[Any]:
 
 
 def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the spans that are not of agents; all of them if there are no others."""
+    """Return the spans that do not belong to agents, or all spans if there are no others."""
     return [span for span in spans if span.get(_OPERATION) != _AGENT] or spans
 
 
 def _read_span(span: Entry) -> list[Message]:
-    """Return the messages of a span: instructions, input and output.
+    """Return the messages in a span: instructions, input and output.
 
     Raises `TraceFormatError` if an attribute is not a list of messages.
     """
@@ -209,7 +210,7 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the value of an attribute, parsed if it is a JSON string. Raises `TraceFormatError` for invalid JSON."""
+    """Return an attribute's value, parsed if it is a JSON string. Raises `TraceFormatError` if the JSON is invalid."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -219,7 +220,7 @@ def _decode(value: Any) -> Any:
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:
-    """Yield the spans of an OTLP export; the document itself if it is not an export."""
+    """Yield the spans of an OTLP export, or the document itself if it is not an export."""
     resources = document.get("resourceSpans")
     if not isinstance(resources, Sequence):
         yield document
@@ -230,7 +231,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield the mappings that may be the attributes: the span itself, its attributes, and those of its events."""
+    """Yield the mappings that may be the attributes: the span itself, its attributes, and its events' attributes."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
@@ -241,19 +242,19 @@ def _iter_attributes(span: Entry) -> Iterator[Entry]:
 
 
 def _is_pair(value: object) -> bool:
-    """Return whether a value is an attribute as OTLP writes it, with a key."""
+    """Return whether a value is an attribute in OTLP form, with a key."""
     return isinstance(value, Mapping) and "key" in value
 
 
 def _objects(holder: object, key: str) -> Iterator[Entry]:
-    """Yield the objects in the list under `key`; none if there is no such list. Other values are left out."""
+    """Yield the objects in the list under `key`, or nothing if there is no such list. Other values are left out."""
     held = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(held, Sequence) and not isinstance(held, str):
         yield from (item for item in held if isinstance(item, Mapping))
 
 
 def _any_value(value: Any) -> Any:
-    """Return a value from OTLP JSON, where it is an object with its type as the key."""
+    """Return a value from OTLP JSON, which wraps each value in an object with its type as the key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:

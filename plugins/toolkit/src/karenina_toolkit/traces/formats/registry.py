@@ -1,4 +1,4 @@
-"""The message formats of recordings, and the detection of a recording's format."""
+"""The message formats of recordings, and how a recording's format is detected."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: `claims` returns whether an entry can only be of this format, and `read` reads all entries.
+    """One format: `claims` returns whether an entry must be in this format, and `read` reads all entries.
 
-    `read` raises `TraceFormatError`, which names the entry by its number, from 1. If `needs_role` is false, entries may
-    lack a role. `includes` is the name of another format whose entries may be among them.
+    `read` raises `TraceFormatError`, naming the entry by its number, counting from 1. If `needs_role` is false, entries
+    may lack a role. `includes` is the name of another format whose entries may be mixed in.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Format:
     includes: str | None = None
 
     def owns(self, entry: object) -> bool:
-        """Return whether `entry` can only be of this format."""
+        """Return whether `entry` must be in this format."""
         if not isinstance(entry, Mapping) or (self.needs_role and not isinstance(entry.get("role"), str)):
             return False
         return self.claims(entry)
 
 
 def _claims_openai(entry: Entry) -> bool:
-    """Return whether an entry has calls as only OpenAI's chat messages have them."""
+    """Return whether an entry has calls in a form that exists only in OpenAI's chat messages."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), Mapping) or "custom" in calls[0]
@@ -56,7 +56,7 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of chat entries. Raises `TraceFormatError`, also for some histories of AutoGen 0.2."""
+    """Yield the messages of chat entries. Raises `TraceFormatError`, including for some AutoGen 0.2 histories."""
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -67,7 +67,7 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _nest_calls(entry: Entry) -> Entry:
-    """Return `entry` with a `function` in each call that has its name and arguments at the top level."""
+    """Return `entry` with a `function` added to each call that has its name and arguments at the top level."""
     calls = entry.get("tool_calls")
     if not isinstance(calls, Sequence) or not any(_is_flat(call) for call in calls):
         return entry
@@ -123,9 +123,9 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Return the messages of `entries`, in `format` or the detected format.
+    """Return the messages of `entries`, which are in `format` or the detected format.
 
-    Raises `TraceFormatError` for an entry that is not in the format, a mixture of formats, and entries in order from
+    Raises `TraceFormatError` if an entry is not in the format, if formats are mixed, or if entries are ordered from
     newest to oldest.
     """
     shown = format or detect_format(entries)
@@ -143,7 +143,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` for entries in order from newest to oldest, as services and stores may list them."""
+    """Raise `TraceFormatError` if the entries are ordered from newest to oldest, as in the lists of some services."""
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
@@ -153,15 +153,16 @@ def _check_order(entries: Sequence[Entry]) -> None:
 
 
 def _descends(times: Sequence[Any]) -> bool:
-    """Return whether the times fall, and never rise, from the first to the last."""
+    """Return whether the times fall, without ever rising, from first to last."""
     pairs = list(pairwise(times))
     return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the only format that entries can have, or None if nothing distinguishes them from OpenAI chat messages.
+    """Return the only format that the entries can have, or None if nothing distinguishes them from OpenAI chat
+    messages.
 
-    Raises `TraceFormatError` if two entries, or two parts of one, have different formats.
+    Raises `TraceFormatError` if two entries, or two parts of the same entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

@@ -1,4 +1,4 @@
-"""Conversations as text: with roles, such as `User: ...`, as printed by LangChain, or as the reference writes them."""
+"""Conversations as text: with roles, such as `User: ...`, as printed by LangChain, or as written by the reference."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` starts with a role and an assistant's role follows.
+    """Return whether `text` starts with a role and contains an assistant's role after it.
 
     The first role must be the user's or the system's, unless the text was printed by LangChain.
     """
@@ -68,10 +68,10 @@ def is_transcript(text: str) -> bool:
 def read_transcript(text: str) -> list[Message]:
     """Return the messages of a text that begins with a role.
 
-    A line inside a message that looks like a role cannot be told from one between messages, so use this function only
-    for texts that are known to be transcripts, and prefer recordings of messages if there are any. Calls
-    (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`,
-    `Tool (search, error): ...`) belong to the first call without one. Raises `TraceFormatError` for any other text.
+    A line inside a message that looks like a role cannot be distinguished from one between messages, so use this
+    function only for text that is known to be a transcript, and prefer recordings of messages if available. Calls
+    (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`, `Tool (search, error):
+    ...`) belong to the first call that has no result. Raises `TraceFormatError` if the text is not a transcript.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -87,28 +87,28 @@ def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def _kind(label: re.Match[str]) -> str:
-    """Return the kind of message that a label introduces, such as `assistant` or `result`."""
+    """Return the kind of message introduced by a label, such as `assistant` or `result`."""
     return _KINDS[label["label"].lower()]
 
 
 @dataclass
 class _Calls:
-    """The calls so far, and those without a result."""
+    """The number of calls so far, and the calls that have no result yet."""
 
     count: int = 0
     waiting: list[ToolCall] | None = None
 
     def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
-        """Return a new call that waits for its result; without an id, it gets one."""
+        """Return a new call awaiting its result. If it has no id, it is assigned one."""
         self.count += 1
         call = ToolCall(call_id or f"call_{self.count}", name, arguments)
         self.waiting = [*(self.waiting or ()), call]
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for a result of the first waiting call with this name (None: any).
+        """Return the tool message for the result of the first waiting call with this name (None for any name).
 
-        If no call is waiting, the message names no call.
+        If no call is waiting, the message does not name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -119,7 +119,7 @@ class _Calls:
 
 
 def _read_labels(text: str) -> Iterator[Message]:
-    """Yield the messages of a text with labels such as `User:`."""
+    """Yield the messages in text with labels such as `User:`."""
     turn, calls = TurnBuilder(), _Calls()
     named: str | None = None
     for label, section in _sections(_LABEL, text):
@@ -155,7 +155,7 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    """Return the tool message of a result; the label may name the tool and say that it failed."""
+    """Return the tool message for a result. The label may name the tool and say that it failed."""
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
@@ -163,7 +163,7 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a written call. If they cannot be told apart, the name is empty."""
+    """Return the name and arguments of a written call. If they cannot be distinguished, the name is empty."""
     if about:
         return about.strip(), _read_arguments(content)
     match = _CALLED.fullmatch(content.strip())
@@ -173,7 +173,7 @@ def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
-    """Return arguments that were written as JSON or as a Python literal; others are kept as text."""
+    """Return arguments written as JSON or as a Python literal. Other arguments are kept as text."""
     if not text.strip():
         return {}
     for read in (json.loads, ast.literal_eval):
@@ -187,7 +187,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
-    """Yield the messages of a text printed by LangChain."""
+    """Yield the messages in text printed by LangChain."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
@@ -206,7 +206,7 @@ def _read_printed(text: str) -> Iterator[Message]:
 
 
 def _read_printed_calls(content: str, calls: _Calls) -> Message:
-    """Return the assistant message of a printed section, with its calls."""
+    """Return the assistant message in a printed section, with its calls."""
     section = _PRINTED_CALLS.search(content)
     if section is None:
         return Message.assistant(content)
@@ -218,12 +218,12 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a printed call. Their values are strings, because the types are not printed."""
+    """Return the arguments of a printed call. All values are strings, because their types are not printed."""
     return {key["key"]: value.rstrip("\n") for key, value in _sections(_PRINTED_ARGUMENT, text)}
 
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each match of `pattern`, with the text between it and the next one."""
+    """Yield each match of `pattern` with the text between it and the next match."""
     headings = list(pattern.finditer(text))
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     for heading, end in zip(headings, ends, strict=False):
@@ -231,15 +231,15 @@ def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[st
 
 
 def is_delimited(text: str) -> bool:
-    """Return whether `text` begins with a heading of the reference's text format, such as `--- AI Message ---`."""
+    """Return whether `text` begins with a heading in the reference's text format, such as `--- AI Message ---`."""
     return _DELIMITER.match(text.lstrip()) is not None
 
 
 def read_delimited(text: str) -> list[Message]:
     """Return the messages of a text that begins with a heading.
 
-    A heading inside a message looks the same as one between messages, so use this function only for texts that are
-    known to be in this format, and prefer recordings of messages if there are any.
+    A heading inside a message looks the same as one between messages, so use this function only for text that is known
+    to be in this format, and prefer recordings of messages if available.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
@@ -264,14 +264,14 @@ def read_delimited(text: str) -> list[Message]:
 
 
 def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message:
-    """Return the tool message of a section; a mark at its start says that the tool failed."""
+    """Return the tool message in a section. A mark at its start says that the tool failed."""
     failed = content.startswith(_ERROR_MARK)
     name = names.get(call) or names.get(call.removeprefix("call_"))
     return Message("tool", content.removeprefix(_ERROR_MARK), tool_call_id=call, tool_name=name, is_error=failed)
 
 
 def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
-    """Return the text and the tool calls of an assistant message."""
+    """Return the text and tool calls of an assistant message."""
     sections = list(_DELIMITED_CALLS.finditer(content))
     if not sections:
         return content, []
@@ -280,7 +280,7 @@ def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
 
 
 def _delimited_calls(section: str) -> Iterator[ToolCall]:
-    """Yield the calls of a section; arguments that are missing are empty."""
+    """Yield the calls in a section. Missing arguments are empty."""
     for call, text in _sections(_DELIMITED_CALL, section):
         arguments = _DELIMITED_ARGUMENTS.match(text.rstrip())
         yield ToolCall(call["id"], call["name"], _read_arguments(arguments["given"]) if arguments is not None else {})
