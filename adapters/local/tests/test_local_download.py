@@ -122,7 +122,7 @@ def test_a_failed_second_pull_keeps_the_good_file(empty_folder: Path, tmp_path: 
 
 
 def test_a_source_that_is_no_file_says_so(empty_folder: Path) -> None:
-    with pytest.raises(PullError, match=r"there is no file .*nowhere\.gguf with tiny"):
+    with pytest.raises(PullError, match=r"the file .*nowhere\.gguf of tiny does not exist"):
         pull(MODEL, Path("nowhere.gguf"))
 
 
