@@ -117,7 +117,10 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return a system error as an error about `path`, with `before` prepended to its message."""
+    """Return a system error as an error about `path`, with `before` prepended to its message.
+
+    An error without an error number does not get the path.
+    """
     if error.errno is None:
         return OSError(f"{before}{error}")
     return OSError(error.errno, f"{before}{error.strerror}", path)

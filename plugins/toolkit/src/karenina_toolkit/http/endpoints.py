@@ -124,8 +124,8 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
     """Return the API key: the model's own, otherwise the value of the first environment variable in `variables` that
     is set.
 
-    Return None if there is none, or if a key from the environment may not be sent to the server (see
-    `may_receive_secrets`).
+    Return None if there is none, if the model's own key is empty, or if a key from the environment may not be sent to
+    the server (see `may_receive_secrets`, which explains `own`).
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None

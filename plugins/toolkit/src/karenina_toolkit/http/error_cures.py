@@ -118,7 +118,10 @@ def find_page_text(message: str) -> str | None:
 
 
 def read_page_text(body: str) -> str | None:
-    """Return the text of a web page without its tags, or None if `body` is not a web page."""
+    """Return the text of a web page without its tags, or None if `body` is not a web page.
+
+    Only the first 5000 characters of the page are read.
+    """
     if _PAGE.match(body) is None:
         return None
     text = _TAG.sub(" ", _NOT_READ.sub(" ", body[:_LOOKED_AT]))

@@ -114,7 +114,9 @@ def error_in_reply(
     """Return the error for an `error` object in a reply with status 200, which gateways use to forward a provider's
     error.
 
-    If its `code` is an HTTP status, that decides the category. `usage` is the reply's usage.
+    If its `code` is an HTTP status, that decides the category; otherwise it is a server error. A refusal by the
+    provider's filter is `filtered` in any case, and missing credit is permanent. `usage` is the reply's usage. `where`,
+    `secrets` and `prompt` are as in `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -183,7 +185,7 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """Return the error for a reply with status 200 that is not JSON, quoting the redacted beginning of the reply.
 
-    `path` is as in `web_page_error`.
+    For a web page, it is the error from `web_page_error`, which explains `path`; otherwise it is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -208,7 +210,8 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
     """Return the error for a server that could not be reached. `what` says what happened, and `shown` is the redacted
     cause.
 
-    `tls_error` is the message of a TLS error that would recur if the call were retried.
+    `tls_error` is the message of a TLS error that would recur if the call were retried, which makes the error
+    permanent. Otherwise, its category is `connection`.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -234,7 +237,10 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return at most 300 characters of a server's `text` on one line, without secrets or the prompt."""
+    """Return at most 300 characters of a server's `text` on one line, with secrets and passages of the prompt masked.
+
+    An ellipsis is added if text is left out.
+    """
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"

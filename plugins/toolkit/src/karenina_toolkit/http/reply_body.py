@@ -54,7 +54,10 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Raises `BrokenReply` if it cannot be decompressed."""
+        """Yield the decompressed data of `raw`, dropping any data after the end of the compressed body.
+
+        Raises `BrokenReply` if the data cannot be decompressed.
+        """
         if not self._packed or not raw:
             yield raw
             return
@@ -72,7 +75,7 @@ class Unpacker:
                 raw = self._next_member()
 
     def end(self) -> None:
-        """Raise `BrokenReply` if the body is incomplete."""
+        """Raise `BrokenReply` if a compressed body is incomplete. An empty body is complete."""
         if self._begun and not self._inflater.eof:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
@@ -96,8 +99,9 @@ async def bound_body(
 ) -> AsyncIterator[bytes]:
     """Yield the decompressed body of a reply from the server `where`.
 
-    If `by_event` is set, the bounds apply to each event in a stream, which may be endless. Raises `ReplyTooLarge` if a
-    bound is exceeded, and `BrokenReply` if the body cannot be decompressed or is incomplete.
+    The bounds are those on bytes and on JSON values; the time is not limited here. If `by_event` is set, they apply to
+    each event in a stream, which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if
+    the body cannot be decompressed or is incomplete.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -167,9 +171,12 @@ def make_bounding_hook(
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook that bounds and decompresses response bodies, for a client of the httpx family.
 
-    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
-    With `by_event`, the bounds apply to each event of an event stream. `on_error` is called with any error in a body,
-    for use with libraries that hide such errors from the caller. `keep` may return a buffer for a copy of the body.
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`; the
+    hook removes `content-encoding` from responses. With `by_event`, the bounds apply to each event of an event stream.
+    `on_error` is called with any error in a body, for use with libraries that hide such errors from the caller. `keep`
+    may return a buffer for a copy of the decompressed body.
+
+    The hook raises `BrokenReply` for a response that was sent before its request.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -244,10 +251,12 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Raise `IncompleteStream` if a stream ended without a finish reason (if `has_reason` is false).
+    """Record how a stream ended, and raise `IncompleteStream` if it ended without a finish reason (if `has_reason` is
+    false).
 
     Such a stream was broken off, unless the server never gives reasons, which is assumed once `_MOST_UNENDED` streams
-    of this run have ended without one. `usage` is the stream's usage.
+    of this run have ended without one. Until then, the error is an `UnendedStream`. `server` is any key that identifies
+    the server, and `usage` is the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

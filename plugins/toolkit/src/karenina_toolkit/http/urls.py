@@ -56,7 +56,8 @@ def find_proxy(url: SplitResult) -> str | None:
 def find_proxy_secrets() -> list[str]:
     """Return the secrets of the proxies set in the environment: URLs with credentials, and the credentials alone.
 
-    A user name without a password is included, because it may be a token.
+    The credentials are included as in the URL, decoded, and as sent in a header. A user name without a password is
+    included, because it may be a token.
     """
     from urllib.request import getproxies
 
@@ -125,7 +126,10 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings."""
+    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings.
+
+    The URL itself is the first of them. The list is empty if nothing is hidden or `url` is None.
+    """
     if url is None or MASK not in redact_url(url):
         return []
     try:

@@ -108,12 +108,12 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
     """Return the meaning of a server's finish reason, and also the reason itself if the meaning is "failed" or
-    "other".
+    "other" (otherwise None).
 
     Case and the separators between words are ignored, as is the name of an enumeration before the reason
     (`FinishReason.MAX_TOKENS`). If a category precedes the reason (`content_filter: RECITATION`), the last known part
     decides; after an error category, the first known part does. If the reason is an object, its `type` is used. An
-    unknown or missing reason is "other".
+    unknown or missing reason is "other", and the text for a missing one is `NO_REASON`.
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)
