@@ -122,8 +122,9 @@ def read_records(
     - Excel: 250,000 XML elements in one row, and as many outside of rows
 
     `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
-    CSV rows. `any_size` lifts them, for files written by the user. `package` is the distribution whose `excel` and
-    `parquet` extras install the libraries, for use in messages.
+    CSV rows. `any_size`, for files written by the user, lifts them, except for JSON documents, pipes and the lines of
+    text files. `package` is the distribution whose `excel` and `parquet` extras install the libraries, for use in
+    messages.
 
     Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
     encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a

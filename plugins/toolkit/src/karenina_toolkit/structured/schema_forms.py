@@ -31,7 +31,7 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
     Strict mode requires that all keys be required and no others be allowed, that `anyOf` be used in place of `oneOf`,
     and that there be nothing next to a `$ref` and no defaults. A schema with an optional key or an open map cannot be
     strict. OpenAI's own service (`official`) also rejects limits on string length, which other servers use to keep the
-    replies of small models short.
+    replies of small models short. The returned schema may be shared with other calls, so it must not be changed.
     """
     try:
         text = to_json(schema)
@@ -54,7 +54,10 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name that servers accept: the schema's title without other characters, cut to 64, or else `answer`."""
+    """Return a name that servers accept: the schema's title, cut to 64 characters, or `answer` if there is no title.
+
+    Each run of characters other than ASCII letters, digits, `_` and `-` becomes `_`.
+    """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
@@ -125,7 +128,10 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint."""
+    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint.
+
+    The lines follow the heading `Fields:`. `hints` maps the names of fields to hints.
+    """
     lines = []
     for name, part in schema.get("properties", {}).items():
         description = " ".join(str(part.get("description", "")).split())

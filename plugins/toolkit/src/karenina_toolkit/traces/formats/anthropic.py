@@ -178,7 +178,7 @@ def _is_distinctive(block: Entry) -> bool:
 
 
 def read_usage(counted: Any) -> Usage:
-    """Return the usage of one call from the reply's `usage`. Missing numbers are 0.
+    """Return the usage of one call from the reply's `usage`. Missing numbers are 0, even if there is no `usage`.
 
     The API counts tokens read from and written to its cache separately from other input; here they count as input.
     """

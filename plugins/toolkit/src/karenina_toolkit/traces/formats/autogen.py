@@ -212,7 +212,8 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the last message of an AutoGen 0.2 history, as chat messages, is not the answer.
+    """Raise `TraceFormatError` if an AutoGen 0.2 history, as chat messages, has swapped roles or does not end in the
+    answer.
 
     Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy.
     Moreover, the message that ends a chat does nothing but end it.

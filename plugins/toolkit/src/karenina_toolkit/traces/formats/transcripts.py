@@ -236,7 +236,7 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Return the messages of a text that begins with a heading.
+    """Return the messages of a text that begins with a heading. Text before the first heading is dropped.
 
     A heading inside a message looks the same as one between messages, so use this function only for text that is known
     to be in this format, and prefer recordings of messages if available.
