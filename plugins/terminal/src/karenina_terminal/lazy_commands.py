@@ -40,7 +40,10 @@ class StrictCommand(TyperCommand):
     """A command that rejects a repeated option if it takes a single value. By default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated."""
+        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
+
+        Flags and counted options may be repeated. During shell completion, nothing is checked.
+        """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():

@@ -136,6 +136,7 @@ class SectionsView:
     """Base class for objects that are displayed as sections if their class is registered with `sections_of`."""
 
     def __repr__(self) -> str:
+        """Return the sections as text (see `format_repr`), or Python's default representation if there are none."""
         return format_repr(sections_of(self)) or super().__repr__()
 
     def __str__(self) -> str:

@@ -90,8 +90,8 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid of bold names and their contents. Each line fills the width, of which at
-    least 28 columns are used.
+    """Yield the lines of an indented grid of bold names and their contents. Each line fills `width`, or 28 columns if
+    `width` is smaller.
 
     Names do not wrap. Contents with an empty name continue the previous contents, and a name without contents has no
     line. Raises `ValueError` if there are no rows or no contents.

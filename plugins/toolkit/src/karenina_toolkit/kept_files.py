@@ -110,7 +110,10 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers show without running code, or None for any other content."""
+    """Return the media type of a picture that browsers show without running code, or None for any other content.
+
+    The types are PNG, JPEG, GIF and WebP. Only the first bytes are examined.
+    """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for begins, kind in _PICTURES.items() if content.startswith(begins)), None)

@@ -37,7 +37,9 @@ def shorten(text: str, most: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph."""
+    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph, and
+    none for a combining mark or a format character.
+    """
     if text.isascii():
         return len(text)
     return sum(
@@ -58,7 +60,10 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`."""
+    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`.
+
+    `noun` is the singular, whose plural must end in -s.
+    """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -73,7 +73,7 @@ class Records(Iterator[Record]):
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. No more records can be read."""
         self._rows.close()
 
 

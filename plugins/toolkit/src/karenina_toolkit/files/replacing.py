@@ -49,7 +49,8 @@ def replace_file(
 
     Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is
     read-only, a folder, a pipe, a device or a link; and for a full disk. Errors from `write` are raised unchanged,
-    except that an `OSError` without a file name gets `path` as its name.
+    except that an `OSError` without a file name gets `path` as its name. Raises `ValueError` if `dir_fd` is set and
+    `path` is not a bare name or `follow` is set.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
@@ -89,7 +90,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Flush the entries of a folder, passed as a path or descriptor, to disk. Does nothing if the system cannot."""
+    """Flush the entries of a folder, passed as a path or descriptor, to disk. Errors are ignored."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:

@@ -96,6 +96,7 @@ class Record:
         return default
 
     def __str__(self) -> str:
+        """Return the file and the record's place in it, for use in messages."""
         return f"{self.file}, {self.where}" if self.where else str(self.file)
 
 

@@ -225,7 +225,8 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
+    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one, or None if
+    there is none.
 
     HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
     chain then continues with exceptions that the caller was already handling.
@@ -247,7 +248,11 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None if there is
+    neither or they cannot be read.
+
+    Times in the past are 0 seconds. `headers` must ignore the case of names.
+    """
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:

@@ -46,7 +46,10 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy set in the environment for requests to `url`, or None for localhost or if no proxy is set."""
+    """Return the proxy set in the environment for requests to `url`, or None if no proxy is set.
+
+    The result is also None for localhost and for hosts that the environment excludes (`no_proxy`).
+    """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host = url.hostname or ""

@@ -113,7 +113,8 @@ def unmet_requirements(
 ) -> Iterator[str]:
     """Yield messages about requirements that are not met by the distributions in `found`, which are keyed by name.
 
-    `concerns` limits the check to the names for which it returns True.
+    Requirements of extras, or with a marker that does not apply here, are left out. `concerns` limits the check to the
+    names for which it returns True.
     """
     for required in requirements(distribution):
         name = canonical(required.name)

@@ -161,7 +161,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 def more_serious(before: object, after: object) -> object:
     """Return the more serious of two finish reasons in a stream, or the later one if they are equally serious.
 
-    A stream that was filtered, cut off or failed is still treated that way if a normal end follows.
+    If one of them is missing, the other is returned. A stream that was filtered, cut off or failed is still treated
+    that way if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -107,7 +107,12 @@ class Parts:
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part. `kind` is the part's type, or None if the part is a plain string."""
+        """Add the text of a part, unless it is empty. `kind` is the part's type, or None if the part is a plain
+        string.
+
+        Text that follows other text directly stays on its line; text of another type, such as a refusal, starts a new
+        line.
+        """
         continues = kind in _CONTINUE
         if text:
             self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
