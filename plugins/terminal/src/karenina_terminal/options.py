@@ -73,7 +73,7 @@ def parse_columns(
 
 
 def output_option(help: str, metavar: str | None = None) -> Any:
-    """Return the `--output` (`-o`) option for the file to write."""
+    """Return the `--output` (`-o`) option for the file to write, for an `Annotated` parameter."""
     return typer.Option("--output", "-o", metavar=metavar, help=help)
 
 

@@ -203,7 +203,10 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Return a console for one stream. Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set."""
+    """Return a console for standard output, or for standard error if `stderr` is set.
+
+    Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set.
+    """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH

@@ -212,7 +212,10 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Return the beginning of a line that fits a width. Half of a wide character becomes a space."""
+    """Return the beginning of a line that fits a width. Half of a wide character becomes a space.
+
+    `plain` is the line's text without styles.
+    """
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]
     if kept and not plain.startswith(text):

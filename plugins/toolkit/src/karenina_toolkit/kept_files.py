@@ -34,7 +34,10 @@ class FileKeeper(Protocol):
     """A store for an item's files, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file and return its entry in the result. If the file was left out, the entry says so."""
+        """Store a file and return its entry in the result. If the file was left out, the entry says so.
+
+        The parameters are as in `keep_file`; `name` is already a plain file name.
+        """
 
 
 _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)

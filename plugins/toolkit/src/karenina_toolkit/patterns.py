@@ -122,8 +122,8 @@ def find_all(
 ) -> list[regex.Match[str]]:
     """Return the non-overlapping matches of `pattern` in `text`, in order, up to `limit` of them (None for all).
 
-    The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and `BadPattern` if the pattern or a
-    flag is invalid.
+    `flags` are as in `flag_names`. The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and
+    `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:

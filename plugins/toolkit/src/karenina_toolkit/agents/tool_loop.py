@@ -279,7 +279,7 @@ class _Work:
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply made up of all turns so far."""
+        """Return the reply made up of all turns so far. `limit_reached` says whether the turn limit ended the run."""
         return AgentReply(
             tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
         )
@@ -298,7 +298,10 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Return the turn with an id for each call that has none, because results are matched to calls by id."""
+    """Return the turn with an id for each call that has none, because results are matched to calls by id.
+
+    The new ids contain `number`, the turn's number in the run, which makes them unique.
+    """
     if all(call.id for call in turn.message.tool_calls):
         return turn
     calls = tuple(

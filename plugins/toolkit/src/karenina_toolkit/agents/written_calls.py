@@ -203,9 +203,9 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call with no end was cut off.
+    """Return whether a call with no end was cut off. `begin` is the match of its beginning.
 
-    The text that follows must look like the rest of a call. If there is none, the call must start its line.
+    `body`, the text that follows, must look like the rest of a call. If there is none, the call must start its line.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -346,7 +346,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls if `text` consists only of calls, otherwise an empty tuple."""
+    """Return the calls if `text` consists only of calls of `known` tools, otherwise an empty tuple."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):

@@ -275,8 +275,9 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as text: in bytes below a million (`999,999 bytes`), otherwise in MB (`1.5 MB`, `2,500
-    MB`).
+    """Return a number of bytes as text: in bytes below a million (`999,999 bytes`), otherwise in MB.
+
+    Megabytes have at most one decimal place, as in `1.5 MB` and `2,500 MB`.
     """
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
 

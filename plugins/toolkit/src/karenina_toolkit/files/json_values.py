@@ -97,7 +97,10 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none."""
+    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none.
+
+    If `halves` is false, lone surrogates are no problem.
+    """
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):

@@ -101,7 +101,11 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced."""
+    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced.
+
+    The file must be a regular, writable file. A relative `path` is relative to the folder `dir_fd`, if set. `shown` is
+    the path for the error.
+    """
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:

@@ -161,7 +161,7 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
     """Decode bytes, dropping any byte-order mark. Raises `FileError` naming the first byte that cannot be decoded.
 
-    `where` is the place of the bytes in the file, if they are only part of it.
+    `encoding` is as in `find_encoding`. `where` is the place of the bytes in the file, if they are only part of it.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -211,7 +211,8 @@ def iter_lines(
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces, without its byte-order mark.
 
-    Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
+    `encoding` is as in `find_encoding`. If `newline` is empty, no piece ends between a carriage return and its line
+    feed. Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)

@@ -68,7 +68,10 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Return the fields that a model adds to each request. Raises `ValueError` if the adapter itself sets any field."""
+    """Return `body`, the fields that a model adds to each request, unchanged.
+
+    Raises `ValueError` if it contains one of `own_fields`, which the adapter itself sets.
+    """
     for name in own_fields:
         if name in body:
             raise ValueError(f"body.{name} is set by Karenina; remove it")

@@ -81,7 +81,7 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the fix suggested by the server's message, or None if it suggests none.
+    """Return the fix suggested by the server's message or its error `codes`, or None if they suggest none.
 
     This fix takes precedence over the fix for the status.
     """

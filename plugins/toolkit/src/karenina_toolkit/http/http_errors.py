@@ -86,9 +86,10 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, including the server's message from `body`.
 
-    `where` names the model and its server. `secrets` and passages of `prompt` are masked in the message. `cures` maps
-    statuses to advice, which is used unless the server's message suggests something better. The category of a refusal
-    by the provider's filter is `filtered`, even if the body is a filtered completion.
+    `where` names the model and its server. `headers`, which must ignore case, may state when to retry. `secrets` and
+    passages of `prompt` are masked in the message. `cures` maps statuses to advice, which is used unless the server's
+    message suggests something better. The category of a refusal by the provider's filter is `filtered`, even if the
+    body is a filtered completion.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None

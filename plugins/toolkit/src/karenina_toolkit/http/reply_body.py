@@ -97,7 +97,7 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply from the server `where`.
+    """Yield the decompressed body of a reply from the server `where`. `encoding` is its `Content-Encoding`.
 
     The bounds are those on bytes and on JSON values; the time is not limited here. If `by_event` is set, they apply to
     each event in a stream, which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if
@@ -201,10 +201,12 @@ async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterato
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request.
+    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None if
+    unknown.
 
     The client buffers any data that follows an earlier reply. If nothing was read after the request was written, the
-    reply must come from that buffer.
+    reply must come from that buffer. The first check of a connection always succeeds and wraps its `read` and `write`
+    to count the reads.
     """
     if stream is None:
         return
@@ -218,7 +220,9 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a connection's method so that it counts the reads since the last write."""
+    """Wrap a connection's method so that it counts the reads since the last write. `writes` says whether it is
+    `write`.
+    """
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)

@@ -187,7 +187,7 @@ class LenientReader:
     def _next_entry(self, text: str, at: int, end: str) -> int:
         """Return the index of the next entry or the closing bracket `end`.
 
-        Entries are separated by a comma or a line break. Raises `ValueError` if neither an entry nor `end` follows.
+        Entries are separated by a comma or a line break. Raises `ValueError` if neither a separator nor `end` follows.
         """
         after = _after_space(text, at)
         if text.startswith(",", after):

@@ -159,7 +159,10 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call."""
+    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call.
+
+    The reason is the first that applies: the call, the `reasoning` (if the reply has some), the `notes`, or the server.
+    """
     if called:
         why = "it calls a tool that was not offered"
     elif reasoning:

@@ -50,7 +50,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
     """Return the object in `text`, with its strings unrestored, and whether it had to be extracted or repaired.
 
-    Raises `ValueError` as `read_object` does.
+    `whole` is as in `read_object`, and so is the `ValueError`.
     """
     stripped = text.strip()
     if not stripped:

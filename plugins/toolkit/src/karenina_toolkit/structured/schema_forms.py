@@ -42,12 +42,15 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of a schema passed as JSON. Callers share the result, so it must not be changed."""
+    """Return the result of `_strict_form` for a schema passed as JSON. Callers share it, so it must not be changed."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict."""
+    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict.
+
+    `official` is as in `strict_schema`.
+    """
     if not _can_be_strict(schema):
         return dict(schema), False
     return _adapt(schema, official), True
@@ -93,7 +96,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict."""
+    """Return the strict form of a schema that can be strict. `official` is as in `strict_schema`."""
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -144,7 +147,7 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Describe in words which values match part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
 
-    References are resolved in `root`. Below four levels of nesting, the description is `...`.
+    References are resolved in `root`. Below four levels of nesting, counted from `depth`, the description is `...`.
     """
     if depth > _DEEPEST:
         return "..."

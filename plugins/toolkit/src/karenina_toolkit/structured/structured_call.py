@@ -80,9 +80,9 @@ async def ask(
 ) -> StructuredResult[T]:
     """Have `model` (default: the judge) fill in `schema`: prompt, parse, repair, and retry once with the error.
 
-    `validate` converts the object, as in `call_structured`. Raises `PortError` if the call fails, and `StructuredError`
-    if no reply is accepted. In that case, if the last reply was incomplete, a failure is counted for the item, so that
-    a resumed run runs it again.
+    `user` is the text of the user's message in the prompt for `task`, and `validate` converts the object, as in
+    `call_structured`. Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted. In that
+    case, if the last reply was incomplete, a failure is counted for the item, so that a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model), schema, validate)
     parser = context.parser(model)

@@ -194,13 +194,13 @@ class _ServerModes:
     tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
-        """Return whether the server has refused the mode, or this schema in that mode."""
+        """Return whether the server has refused the mode, or the schema `shape` in that mode."""
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
         """Remember a refusal. Return a function that forgets it.
 
-        A refusal of the mode counts for this schema only, if the server has accepted the mode before.
+        A refusal of the mode counts only for the schema `shape` if the server has accepted the mode before.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)

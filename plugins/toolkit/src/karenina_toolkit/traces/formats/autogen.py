@@ -197,7 +197,10 @@ def _describe(part: Any) -> str:
 
 
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
-    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects."""
+    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects.
+
+    `item_name` says in the message what the objects are.
+    """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
         raise TraceFormatError(f"the content is not a list of objects, each a {item_name}")
