@@ -28,11 +28,12 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the paths that start with `incomplete`: files with one of the `endings`, and folders, followed by a
-    slash.
+    """Return the paths that start with `incomplete`: files with one of the `endings` (in any case), and folders,
+    followed by a slash.
 
     If a folder is the only match, its contents are returned, so that the shell does not consider the completion
-    finished. If the list is empty, the shell completes file names itself.
+    finished. If the list is empty, the shell completes file names itself. Hidden files are included only if
+    `incomplete` contains the beginning of their names, and paths that `matching` leaves out are left out here too.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):

@@ -40,7 +40,10 @@ class StrictCommand(TyperCommand):
     """A command that rejects a repeated option if it takes a single value. By default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated."""
+        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
+
+        Flags and counted options may be repeated. During shell completion, nothing is checked.
+        """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
@@ -60,7 +63,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
     The object is imported when the command is called, when its help is printed, and when a shell completes its
     arguments. `summary` should be the first line of the help. If the import fails, the command prints the reason and
-    exits with 2.
+    exits with 2. Commands without a command class of their own reject repeated options (see `StrictCommand`).
     """
 
     @cache
@@ -83,7 +86,10 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target` and return it as a click command. If the import fails, print the reason and exit with 2."""
+    """Import `target` and return it as a click command that rejects repeated options.
+
+    If the import fails, print the reason and exit with 2.
+    """
     try:
         loaded = resolve_name(target)
     except Exception as error:
@@ -103,7 +109,9 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make a Typer application's commands strict, except those with their own command class."""
+    """Make the commands of a Typer application and of its groups reject repeated options, except commands with their
+    own command class. Do nothing if `loaded` is not a Typer application.
+    """
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:
             if command.cls in (None, TyperCommand):

@@ -49,21 +49,28 @@ def make_note(text: str) -> Element:
 
 
 def make_heading(text: str) -> Element:
-    """Return a bold paragraph. An HTML heading would appear in the notebook's table of contents."""
+    """Return a bold paragraph, truncated to `MAX_CELL` characters.
+
+    An HTML heading would appear in the notebook's table of contents.
+    """
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
     return element
 
 
 def make_text(text: str) -> Element:
-    """Return text with its line breaks. Long text is truncated, with a note about how much is missing."""
+    """Return text with its line breaks. Text of more than `MAX_TEXT` characters is truncated, with a note about how
+    much is missing.
+    """
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
     return element
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Return a table with these headings. Text in a cell is truncated to `MAX_CELL` characters."""
+    """Return a table with these headings and all of the rows. Headings and strings in cells are put on one line and
+    truncated to `MAX_CELL` characters.
+    """
     table = Element("table")
     line = SubElement(SubElement(table, "thead"), "tr")
     for name in head:
@@ -77,7 +84,10 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Return a table with a row for each name and its text or element, or None if there are no rows."""
+    """Return a table with a row for each name and its text or element, or None if there are no rows.
+
+    Text keeps its line breaks and is truncated to `MAX_TEXT` characters.
+    """
     table = Element("table")
     body = SubElement(table, "tbody")
     for name, cell in rows:
@@ -96,12 +106,18 @@ def _fill(place: Element, cell: Cell) -> None:
 
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
-    """Return sections (see `karenina_terminal.text_layout`) as HTML parts."""
+    """Return the blocks of sections (see `karenina_terminal.text_layout`) as HTML parts, without their indentation.
+
+    Facts without rows become None. Only the first 100 rows of a table are kept.
+    """
     return [_block_html(block) for section in sections for block in section]
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
-    """Return a block as HTML. If the block is a table, only the first `_MAX_GRID` rows are kept."""
+    """Return a block as HTML, or None for facts without rows.
+
+    If the block is a table, only the headings and the first `_MAX_GRID` rows are kept.
+    """
     if isinstance(block, Title):
         return make_heading(block.text)
     if isinstance(block, Facts):
@@ -120,6 +136,7 @@ class SectionsView:
     """Base class for objects that are displayed as sections if their class is registered with `sections_of`."""
 
     def __repr__(self) -> str:
+        """Return the sections as text (see `format_repr`), or Python's default representation if there are none."""
         return format_repr(sections_of(self)) or super().__repr__()
 
     def __str__(self) -> str:

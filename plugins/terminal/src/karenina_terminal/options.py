@@ -53,8 +53,9 @@ def parse_columns(
     """Return the mapping set by `--columns`, with the other table options added by name, or None if there are no
     options.
 
-    `given` contains strings such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if a string has a
-    different form or a name occurs twice.
+    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`. An option
+    replaces an entry of its name in `--columns`. Raises `typer.BadParameter` if a string has a different form or a name
+    occurs twice in `--columns`.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -72,7 +73,7 @@ def parse_columns(
 
 
 def output_option(help: str, metavar: str | None = None) -> Any:
-    """Return the `--output` (`-o`) option for the file to write."""
+    """Return the `--output` (`-o`) option for the file to write, for an `Annotated` parameter."""
     return typer.Option("--output", "-o", metavar=metavar, help=help)
 
 

@@ -85,7 +85,11 @@ class Screen:
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object: first the list `name`, one value per line as it is read, then the entries of `rest`."""
+        """Print a JSON object: first the list `name`, one value per line as it is read, then the entries of `rest`,
+        which must not be empty.
+
+        Raises `ValueError` if a value contains NaN or infinity; the values before it have been printed by then.
+        """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
         for number, value in enumerate(values):
@@ -100,7 +104,10 @@ class Screen:
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error and exit by raising `typer.Exit`."""
+        """Print an error to standard error and exit with `code` by raising `typer.Exit`.
+
+        Control characters are replaced by visible ones.
+        """
         from rich.text import Text
 
         self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
@@ -138,7 +145,9 @@ def get_screen(context: typer.Context) -> Screen:
 
 
 def print_wrapped(console: Console, text: Text) -> None:
-    """Print text. On a terminal, wrap each line at word boundaries and indent continuation lines."""
+    """Print text. On a terminal, wrap each line at word boundaries and indent continuation lines; elsewhere, print it
+    unwrapped.
+    """
     for line in text.split("\n") if console.is_terminal else ():
         depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
         first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
@@ -151,9 +160,11 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. The columns in `texts` are wrapped, and the others contain numbers.
+    """Print a table with a heading row. The columns whose indices are in `texts` are wrapped, and the others contain
+    numbers.
 
-    The table fits the terminal or the width set in `COLUMNS`. In a file or a pipe, each row is one line.
+    The table fits the terminal or the width set in `COLUMNS`. In a file or a pipe, each row is one line. Control
+    characters are replaced by visible ones.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -192,7 +203,10 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Return a console for one stream. Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set."""
+    """Return a console for standard output, or for standard error if `stderr` is set.
+
+    Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set.
+    """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH

@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, each filling the width."""
+        """Return the lines, wrapped if they are wider than `width`, and padded to it."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -65,7 +65,9 @@ class StyledTable:
         """The width that the table needs if no text is wrapped."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, each filling the width."""
+        """Return the lines, each filling the width. If the table is too wide, its widest columns are narrowed and
+        their text is wrapped.
+        """
         widths = _narrow(self._widths, width)
         rest = width - sum(widths)
         lines: list[Line] = []
@@ -88,9 +90,11 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid of bold names and their contents. Each line fills the width.
+    """Yield the lines of an indented grid of bold names and their contents. Each line fills `width`, or 28 columns if
+    `width` is smaller.
 
-    Names do not wrap. Contents with an empty name continue the previous contents.
+    Names do not wrap. Contents with an empty name continue the previous contents, and a name without contents has no
+    line. Raises `ValueError` if there are no rows or no contents.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -208,7 +212,10 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Return the beginning of a line that fits a width. Half of a wide character becomes a space."""
+    """Return the beginning of a line that fits a width. Half of a wide character becomes a space.
+
+    `plain` is the line's text without styles.
+    """
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]
     if kept and not plain.startswith(text):

@@ -60,7 +60,7 @@ Section = Sequence[Block]
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
-    """Yield the lines of the sections, separated by empty lines."""
+    """Yield the lines of the sections, separated by empty lines. A `width` below 40 counts as 40."""
     for number, section in enumerate(sections):
         if number:
             yield ""
@@ -69,7 +69,7 @@ def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
 
 
 def _format_block(block: Block, width: int) -> Iterator[str]:
-    """Yield the lines of a block. Titles are truncated."""
+    """Yield the lines of a block. Titles are truncated to `_MOST_OF_A_TITLE` characters."""
     if isinstance(block, Title):
         room = max(width, LEAST_WIDTH) - block.indent
         yield from (" " * block.indent + line for line in wrap_text(shorten(block.text, _MOST_OF_A_TITLE), room))
@@ -80,9 +80,10 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Return sections as text for the Python prompt, as wide as the terminal.
+    """Return sections as text for the Python prompt, as wide as the terminal. Empty if there are no sections.
 
-    The text has at most 120 columns and 100 lines. If lines are left out, it ends with `...`.
+    The text has at most 120 columns and 100 lines, and long strings in it are truncated. If lines are left out, it ends
+    with `...`.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
@@ -105,7 +106,10 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of names and their text. Long text is wrapped, with its lines aligned next to the name."""
+    """Yield lines of names and their text. Long text is wrapped, with its lines aligned next to the name.
+
+    A `width` below 40 counts as 40.
+    """
     everything = list(rows)
     indent = max((cell_width(name) for name, _ in everything), default=0) + _GAP
     for name, text in everything:
@@ -115,10 +119,12 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table. The columns in `texts` are left-aligned, and the others are right-aligned.
+    """Yield the lines of a table. The columns whose indices are in `texts` are left-aligned, and the others are
+    right-aligned.
 
-    If the table is too wide, text columns are wrapped, but number columns are not. If it is still too wide, it is split
-    into parts, each repeating the text columns before the first number column, or only the first column.
+    If the table is wider than `width` (at least 40), text columns are wrapped, but number columns are not. If it is
+    still too wide, it is split into parts, each repeating the text columns before the first number column, or only the
+    first column.
     """
     if not rows:
         return
@@ -148,7 +154,10 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of text, at least one, each no wider than `width` terminal columns. Long words are broken."""
+    """Return the lines of text, at least one, each no wider than `width` terminal columns.
+
+    Line breaks are kept, other white space becomes single spaces, and long words are broken.
+    """
     lines = [""]
     for paragraph in text.split("\n"):
         for word in paragraph.split():
@@ -189,7 +198,9 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return column widths: narrow columns keep their size, and the others share the rest equally."""
+    """Return column widths that fit `room`, between `least` and `sizes`: narrow columns get their full size, and the
+    others share the rest equally. If even `least` does not fit, it is returned.
+    """
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):
         at = min((width, at) for at, width in enumerate(widths) if width < sizes[at])[1]

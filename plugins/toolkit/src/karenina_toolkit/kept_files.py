@@ -34,7 +34,10 @@ class FileKeeper(Protocol):
     """A store for an item's files, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file and return its entry in the result. If the file was left out, the entry says so."""
+        """Store a file and return its entry in the result. If the file was left out, the entry says so.
+
+        The parameters are as in `keep_file`; `name` is already a plain file name.
+        """
 
 
 _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)
@@ -43,13 +46,13 @@ _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", defa
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
     """Store a file with the item that a stage or an adapter is working on and return its entry in the result.
 
-    `data` is the file's contents, or the path of a file to copy. A link at the path is refused. For a path in a
-    workspace, pass the workspace as `below`, so that no link along the path can lead out of it. By default, the media
-    type is determined from the contents or the name.
+    `name` is reduced to a plain file name (see `file_name`). `data` is the file's contents, or the path of a file to
+    copy. A link at the path is refused. For a path in a workspace, pass the workspace as `below`, so that no link along
+    the path can lead out of it. If `media_type` is None or invalid, it is determined from the contents or the name.
 
     When the function returns, the file is on disk, so no file listed in a result is lost. A file that is too large, or
     that cannot be read or stored, is left out with a warning. Nothing is raised, and the entry says why (`left_out`).
-    The same happens outside a run.
+    The same happens outside a run, but without a warning.
 
     The call blocks until the file is on disk. For files of more than a few megabytes, a stage should call it as `await
     context.in_thread(keep_file, name, data)`.
@@ -95,7 +98,11 @@ def current_keeper() -> FileKeeper | None:
 
 
 def file_name(name: str) -> str:
-    """Return a file name made from the last part of `name`, without folders, control characters or leading dots."""
+    """Return a file name made from the last part of `name`, without folders, control characters or leading dots.
+
+    Characters that Windows forbids become `_`, and a name of more than 100 characters is shortened before its suffix.
+    If nothing is left, the name is `file`.
+    """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
     if len(plain) <= _LONGEST_NAME:
@@ -106,7 +113,10 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers show without running code, or None for any other content."""
+    """Return the media type of a picture that browsers show without running code, or None for any other content.
+
+    The types are PNG, JPEG, GIF and WebP. Only the first bytes are examined.
+    """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for begins, kind in _PICTURES.items() if content.startswith(begins)), None)

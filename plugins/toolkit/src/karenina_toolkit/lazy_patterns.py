@@ -15,6 +15,7 @@ class _LazyPattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
+        """Compile the pattern and return its attribute `name`, which is then stored in this object."""
         value = getattr(re.compile(self.pattern, self._flags), name)  # `re` keeps what it has compiled
         setattr(self, name, value)
         return value

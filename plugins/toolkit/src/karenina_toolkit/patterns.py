@@ -76,7 +76,10 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Return the compiled `pattern`. Raises `BadPattern` if it is malformed or empty (it would match any string)."""
+    """Return the compiled `pattern`. `flags` are as in `flag_names`.
+
+    Raises `BadPattern` if the pattern is malformed or empty (it would match any string), or if a flag is unknown.
+    """
     import regex
 
     try:
@@ -94,7 +97,7 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `ValueError` if `pattern` cannot be compiled."""
+    """Raise `ValueError` if `pattern` is empty or cannot be compiled."""
     try:
         compile_pattern(pattern)
     except BadPattern as error:
@@ -102,9 +105,10 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Return the first match of `pattern` in `text`, or None if there is no match.
+    """Return the first match of `pattern` anywhere in `text`, or None if there is no match.
 
-    Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is invalid.
+    `flags` are as in `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag
+    is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:
@@ -118,8 +122,8 @@ def find_all(
 ) -> list[regex.Match[str]]:
     """Return the non-overlapping matches of `pattern` in `text`, in order, up to `limit` of them (None for all).
 
-    The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and `BadPattern` if the pattern or a
-    flag is invalid.
+    `flags` are as in `flag_names`. The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and
+    `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:

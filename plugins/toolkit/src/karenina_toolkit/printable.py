@@ -14,12 +14,18 @@ _SPACES: Final = 8
 
 
 def clean(text: str) -> str:
-    """Return `text` without control characters, except tabs and line breaks, so that it cannot control the terminal."""
+    r"""Return `text` with unprintable characters replaced, except tabs and line breaks, so that it cannot control the
+    terminal.
+
+    White space becomes a plain space, and any other character its code, such as `\x1b`.
+    """
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 
 
 def in_one_line(text: str) -> str:
-    """Return `text` on one line, without control characters and with each run of white space reduced to one space."""
+    """Return `text` on one line, with unprintable characters replaced as in `clean` and each run of white space
+    reduced to one space.
+    """
     return " ".join(clean(text).split())
 
 
@@ -31,7 +37,9 @@ def shorten(text: str, most: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph."""
+    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph, and
+    none for a combining mark or a format character.
+    """
     if text.isascii():
         return len(text)
     return sum(
@@ -43,7 +51,8 @@ def cell_width(text: str) -> int:
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
     """Return the first `most` characters of `text`, and a note with the number of characters omitted (empty if none).
 
-    `way_on`, which says how to see the rest, is appended to the note.
+    Line breaks are kept, and other unprintable characters are replaced as in `clean`. `way_on`, which says how to see
+    the rest, is appended to the note.
     """
     if len(text) <= most:
         return clean(text), ""
@@ -51,7 +60,10 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`."""
+    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`.
+
+    `noun` is the singular, whose plural must end in -s.
+    """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -76,8 +76,9 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 async def call_service(ask: Ask, limit: float) -> str:
     """Return the result of `ask` as a string.
 
-    Raises `PortError` after `limit` seconds, or if `ask` raises an error. A plain function runs in a thread, which is
-    abandoned if it hangs, so that the time limit is always kept.
+    Raises `PortError` of category `timeout` after `limit` seconds. A `PortError` from `ask` is raised unchanged, and
+    any other error as a permanent `PortError`. A plain function runs in a thread, which is abandoned if it hangs, so
+    that the time limit is always kept.
     """
     time_out = asyncio.timeout(limit)
     try:

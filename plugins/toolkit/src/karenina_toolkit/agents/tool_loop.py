@@ -51,17 +51,19 @@ class Conversation(Protocol):
 
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
-    """Run the model until it answers without a tool call or has had `options.max_turns` turns.
+    """Run the model until it answers without a tool call or has had `options.max_turns` turns, which sets
+    `limit_reached`.
 
     Each request goes through `options.guard`, so that only the failed request is retried. The time limit counts
     requests and tool calls, but not the waiting between them (`AgentClock`).
 
-    Tool calls made in the last turn are not carried out, because no turn is left to read their results; neither is a
-    call that was cut off at the token limit. A turn that the provider paused continues in the next one: both count as
-    turns but form one message in the trace. If the turn after tool results is still empty after retries, the trace ends
-    with an empty message.
+    Tool calls that the model wrote as text are carried out too. Those made in the last turn are not, because no turn is
+    left to read their results; neither is a call that was cut off at the token limit. A turn that the provider paused
+    continues in the next one: both count as turns but form one message in the trace. If the turn after tool results is
+    still empty after retries, the trace ends with an empty message.
 
-    Raises `PortError`, whose `partial` is the trace so far.
+    Raises `PortError`, whose `partial` is the trace so far, for a failed request, an expired time limit, an overlong
+    trace or unusable tools.
     """
     try:
         tools = collect_tools(options)
@@ -111,7 +113,11 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Return `turn` with any tool calls written between tags in the model's text that the server did not parse."""
+    """Return `turn` with any tool calls written in the model's text that the server did not parse.
+
+    They are removed from the text, and the finish reason `stop` becomes `tool_calls`. A turn with calls that the server
+    parsed is returned unchanged.
+    """
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
         return turn
@@ -229,7 +235,11 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`. `where` names the server."""
+        """Count a message's content, reasoning and tool calls. `where` names the model and its server in the error
+        message.
+
+        Raises `PortError` of category `permanent` if the run exceeds `MOST_OF_A_TRACE`.
+        """
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:
@@ -269,7 +279,7 @@ class _Work:
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply made up of all turns so far."""
+        """Return the reply made up of all turns so far. `limit_reached` says whether the turn limit ended the run."""
         return AgentReply(
             tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
         )
@@ -288,7 +298,10 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Return the turn with an id for each call that has none, because results are matched to calls by id."""
+    """Return the turn with an id for each call that has none, because results are matched to calls by id.
+
+    The new ids contain `number`, the turn's number in the run, which makes them unique.
+    """
     if all(call.id for call in turn.message.tool_calls):
         return turn
     calls = tuple(

@@ -28,7 +28,7 @@ _LONGEST_NAME: Final = 200
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
     """Return the tools of an agent run, keyed by name: the tools of its workspace, if it has one, then `options.tools`.
 
-    Raises `ValueError` if the workspace is not a folder or if two tools have the same name.
+    Raises `ValueError` if the workspace is not a folder or if two different tools have the same name.
     """
     from karenina_toolkit.agents.workspace_tools import (
         make_workspace_tools,  # it loads anyio, which few adapters need at once
@@ -73,7 +73,9 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
 
 
 def measure_size(value: object) -> int:
-    """Return the number of characters in all strings of a JSON value, plus one for each value in it."""
+    """Return the number of characters in all strings of a JSON value, including keys, plus one for each value and each
+    key.
+    """
     size = 0
     waiting = [value]
     while waiting:
@@ -92,8 +94,8 @@ def measure_size(value: object) -> int:
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     """Check the call against the tool's schema, run the tool, and return its result.
 
-    Raises `ToolError` if the tool is unknown or the arguments are unreadable, too large or do not match the schema, and
-    also whatever the tool itself raises.
+    Arguments that are null are left out unless the schema allows null. Raises `ToolError` if the tool is unknown or the
+    arguments are unreadable, too large or do not match the schema, and also whatever the tool itself raises.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

@@ -87,7 +87,8 @@ class _WorkspaceTool(ABC):
     def locate(self, path: str) -> Path:
         """Return the resolved path for `path`, which need not exist.
 
-        Raises `ToolError` if the path is outside the workspace, and `OSError` if there is a symlink loop.
+        Raises `ToolError` if the path is outside the workspace or deeper than `DEEPEST`, and `OSError` if there is a
+        symlink loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -100,7 +101,9 @@ class _WorkspaceTool(ABC):
         return resolved
 
     def show(self, place: Path) -> str:
-        """Return `place` as a path relative to the workspace, quoted if it is ambiguous."""
+        """Return `place` as a path relative to the workspace, quoted and escaped if it contains unprintable
+        characters.
+        """
         path = place.relative_to(self._root).as_posix()
         return path if path.isprintable() else ascii(path)
 
@@ -166,7 +169,11 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text starting at `start_line`. Raises `ToolError` if the path is not a text file."""
+        """Return the text starting at `start_line`, up to `MOST_CHARACTERS`, with a note if text is left out.
+
+        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the path is missing, is not a text file, or the
+        line is not reached in time.
+        """
         file = self._locate_existing(arguments)
         if not file.is_file():
             raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
@@ -188,7 +195,10 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link, and a last line if there are more than the limit."""
+        """Return one line for each file, empty folder and link, and a last line if there are more than the limit.
+
+        If the path is a file, return its line. Raises `ToolError` if nothing is there.
+        """
         folder = self._locate_existing(arguments)
         if folder.is_file():
             return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
@@ -227,10 +237,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matches, and the number of files that
-        were not searched.
+        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matching lines, or `no match`, and the
+        number of files that were not searched.
 
-        Raises `ToolError` if the pattern is invalid or the search exceeds its time limit.
+        Raises `ToolError` if the path is missing, the pattern is invalid or the search exceeds its time limit.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -272,7 +282,10 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield the files to search: `path` if it is a file, otherwise the files below it whose names match `glob`."""
+        """Yield the files to search: `path` if it is a file, otherwise the files below it whose names match `glob`.
+
+        `glob` is compared with the file name only, not with the path to it.
+        """
         place = self._locate_existing(arguments)
         if place.is_file():
             yield place
@@ -294,7 +307,7 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file and return a sentence stating its new size.
+        """Write the file, creating missing folders, and return a sentence stating its new size in characters.
 
         Raises `ToolError` if the content is too long or the path is not a file.
         """
@@ -325,7 +338,8 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
     """Return the text starting at line `first`, up to the limit for one call, with a note if text is left out.
 
-    Raises `ToolError` if the line is not reached within `SEARCH_SECONDS`.
+    If the file has fewer lines, return a note stating their number. Raises `ToolError` if the line is not reached
+    within `SEARCH_SECONDS`.
     """
     parts: list[str] = []
     room = MOST_CHARACTERS

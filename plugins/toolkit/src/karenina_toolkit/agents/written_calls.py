@@ -93,9 +93,9 @@ def find_marked_calls(
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Return the text before calls in a model family's notation, together with the calls, or None if there are none.
 
-    The result is also None if any call is malformed, quoted or for an unknown tool. If `known` maps names to tools,
-    parameters that are not JSON are converted to the types in the tools' schemas. A call that is cut off at the end of
-    the text has unreadable arguments.
+    The result is also None if any call is malformed or for an unknown tool, if the calls are quoted or in a code fence,
+    or if other text follows them. If `known` maps names to tools, parameters that are not JSON are converted to the
+    types in the tools' schemas. A call that is cut off at the end of the text has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -129,7 +129,9 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Return the text before and the JSON after a token that announces JSON calls, or None without such a token."""
+    """Return the text before and the JSON after a token that announces JSON calls, or None if there is no such token
+    or it is quoted or in a code fence. The JSON is not parsed.
+    """
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
         return None
@@ -137,7 +139,10 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments in the text of a call, or None if the text is unreadable or names an argument twice."""
+    """Return the arguments in the text of a call, or None if the text is unreadable or names an argument twice.
+
+    `form` is the name of the call's notation in `_BEGIN`, and `types` contains the schemas of the tool's parameters.
+    """
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
     arguments: dict[str, Any] = {}
@@ -153,7 +158,10 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter's value: the text itself if it may be a string or is not JSON, otherwise parsed as JSON."""
+    """Return a parameter's value: the text itself if it may be a string or is not JSON, otherwise parsed as JSON.
+
+    If `is_text`, the `string` attribute of the call, is `false`, JSON is parsed even if the schema allows a string.
+    """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
         return value
@@ -182,7 +190,10 @@ def is_quoted(text: str, place: int) -> bool:
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether a string is a JSON object, or the beginning of one, with nothing after it."""
+    """Return whether a string is a JSON object, or the beginning of one, with nothing after it.
+
+    An empty string counts as a beginning, and so does invalid JSON that starts with `{`.
+    """
     if not body.startswith("{"):
         return not body
     try:
@@ -192,9 +203,9 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call with no end was cut off.
+    """Return whether a call with no end was cut off. `begin` is the match of its beginning.
 
-    The text that follows must look like the rest of a call. If there is none, the call must start its line.
+    `body`, the text that follows, must look like the rest of a call. If there is none, the call must start its line.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -202,7 +213,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Remove call wrappers from the end of the text."""
+    """Remove call wrappers from the end of the text, and white space from both ends."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()
@@ -210,7 +221,9 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the calls in a text that is a list of Python calls with literal arguments (`[f(x=1)]`), otherwise None."""
+    """Return the calls in a text that is a list of Python calls of known tools with literal keyword arguments
+    (`[f(x=1)]`), otherwise None. The first part of the result is always empty.
+    """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
         return None
@@ -225,7 +238,9 @@ def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
 
 
 def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
-    """Return the call in a node. Raises `ValueError` if it is not a call of a known tool with literal arguments."""
+    """Return the call in a node. Raises `ValueError` if it is not a call of a known tool with literal keyword
+    arguments.
+    """
     if (
         not isinstance(node, ast.Call)
         or not isinstance(node.func, ast.Name)
@@ -276,7 +291,9 @@ class ParsedText:
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
     """Return the calls of the `known` tools in `text`, together with the rest of the text.
 
-    If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
+    If there are no calls, or one of them is invalid or for an unknown tool, the result is the whole text without calls.
+    Incomplete calls at the end have unreadable arguments. If `known` maps names to tools, parameters that are not JSON
+    are converted to the types in the tools' schemas.
     """
     marked = find_marked_calls(text, known)
     if marked is not None:
@@ -329,7 +346,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls if `text` consists only of calls, otherwise an empty tuple."""
+    """Return the calls if `text` consists only of calls of `known` tools, otherwise an empty tuple."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -366,7 +383,10 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Return the calls at the start of a truncated `text` and the rest. There are no calls if it is not truncated."""
+    """Return the calls at the start of a truncated `text` and the rest. There are no calls if it is not truncated.
+
+    A truncated call whose known name is complete is included, with unreadable arguments.
+    """
     calls: list[ToolCall] = []
     place = 0
     while match := _NEXT.match(text, place):

@@ -95,7 +95,11 @@ class Archive:
             raise FileError(self._path, name, what, "get the file again")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
-        """Yield the unpacked contents of `raw` in pieces of limited size."""
+        """Yield the unpacked contents of `raw` in pieces of limited size.
+
+        `method` is the compression method from the archive: deflate, Zstandard, or any other number for stored
+        contents.
+        """
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
         elif method == _ZSTANDARD:

@@ -105,7 +105,7 @@ def max_file_bytes() -> int:
 
 
 def read_text(path: Path, *, max_bytes: int | None = None) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark.
+    """Return the text of a UTF-8 file, without a byte-order mark. `max_bytes` replaces the current limit.
 
     Raises `FileError` if the file cannot be read, is larger than the limit, or is not UTF-8.
     """
@@ -115,7 +115,8 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or is larger than the limit.
 
-    Pipes are supported for arguments such as `-c <(command)`. Reading from a pipe fails after 30 seconds without data.
+    `max_bytes` replaces the current limit. Pipes are supported for arguments such as `-c <(command)`. Reading from a
+    pipe fails after 30 seconds without data, and also if the pipe is empty.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -252,7 +253,7 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
     """Return the contents of a pipe, or slightly more than `most` bytes, which shows that the contents are too large.
 
-    Raises `FileError` if the pipe has no writer or sends nothing for 30 seconds.
+    Raises `FileError` if the pipe ends without any data or sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write its content to a file, and use that file"
@@ -274,7 +275,10 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as text, such as `1.5 MB`."""
+    """Return a number of bytes as text: in bytes below a million (`999,999 bytes`), otherwise in MB.
+
+    Megabytes have at most one decimal place, as in `1.5 MB` and `2,500 MB`.
+    """
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
 
 

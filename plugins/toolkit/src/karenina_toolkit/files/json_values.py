@@ -64,9 +64,10 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in `value`, which was parsed from the JSON string `text`, or None if there is none.
+    """Return a problem in `value`, which was parsed from the JSON string `text`, or None if there is none.
 
-    The value is searched only if the text has many brackets or, if `halves` is set, escaped surrogates.
+    The value is searched only if the text has many brackets or, if `halves` is set, escaped surrogates. If `halves` is
+    false, lone surrogates are no problem.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -74,9 +75,10 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in a value made up of lists, mappings and scalars, or None if there is none.
+    """Return a problem in a value made up of lists, mappings and scalars, or None if there is none.
 
-    If `halves` is false, strings are not searched for lone surrogates.
+    If there are several problems, it may be any of them. If `halves` is false, strings are not searched for lone
+    surrogates.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -95,7 +97,10 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none."""
+    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none.
+
+    If `halves` is false, lone surrogates are no problem.
+    """
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):
@@ -139,10 +144,11 @@ def parse_json(
 ) -> Any:
     """Return the value of JSON text read from the file `path`. Raises `FileError` if the text is rejected.
 
-    `where` is the text's place in the file, for use in messages. NaN and the infinities are allowed, because Python
-    writes them. Rejected are objects with different values for the same key, values nested too deeply, more than ten
-    million values (a tenth of the limit on bytes), and integers with thousands of digits. Lone surrogates (halves of
-    characters) are also rejected, unless `surrogates` is set.
+    `where` is the text's place in the file, for use in messages. Bytes are UTF-8 or have the given `encoding`, unless
+    they start with a byte-order mark. NaN and the infinities are allowed, because Python writes them. Rejected are
+    objects with different values for the same key, values nested too deeply, more than ten million values (a tenth of
+    the limit on bytes), and integers with thousands of digits. Lone surrogates (halves of characters) are also
+    rejected, unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -179,8 +185,9 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """Yield the rows at the path `rows` of a JSON document, or the items of a list if there is no path.
 
     A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` means every item of a
-    list or an object. For a list, a trailing `*` may be left out. The scalars of the objects along the path are the
-    `outer` values of a row. Raises `FileError` if the path leads nowhere, or the rows have too many cells.
+    list or an object. For a list, a trailing `*` may be left out. A number is the index of an item in a list. The
+    scalars of the objects along the path are the `outer` values of a row. Raises `FileError` if the path leads nowhere,
+    if there is no path and the document is not a list, or if the rows have too many cells.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
@@ -208,7 +215,9 @@ class _Walk:
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
         """Yield the rows in `value`, which was reached by following the first `at` parts of the path.
 
-        Raises `FileError` if the rest of the path leads nowhere.
+        `place` is the way to the value with indices and keys for `*`, `around` contains the objects along it, each with
+        its path, and `key` is the last key that a `*` stood for. Raises `FileError` if the rest of the path leads
+        nowhere.
         """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:

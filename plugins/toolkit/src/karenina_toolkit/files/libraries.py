@@ -46,11 +46,12 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of `sheet` (default: the first one), each with its number.
+    """Yield the rows of `sheet` (default: the first one), each with its number. Percentages and amounts of money are
+    strings, and empty strings are None.
 
-    The caller's `facts` object is filled in before the first row is yielded. `package` is the distribution whose extra
-    installs the library, for use in messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no
-    such sheet.
+    The caller's `facts` object is filled in before the first row is yielded. `any_size` lifts the limits. `package` is
+    the distribution whose extra installs the library, for use in messages. Raises `FileError` if the file cannot be
+    read, exceeds a limit, or has no such sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -116,7 +117,10 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value. Percentages and amounts of money become strings with the symbol shown in the sheet."""
+    """Return a cell's value. Percentages and amounts of money become strings with the symbol shown in the sheet.
+
+    An empty string becomes None.
+    """
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
@@ -128,7 +132,10 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return an Excel cell as a JSON value. Whole numbers become integers; dates and times are in ISO 8601 format."""
+    """Return an Excel cell as a JSON value. Whole numbers become integers; dates and times are in ISO 8601 format.
+
+    A time of midnight is dropped from a date. Values of other types become strings.
+    """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if cell is None or isinstance(cell, str | bool | int | float):
@@ -181,7 +188,11 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Raise `FileError` if there are too many cells or elements. Parts that are not XML are skipped."""
+        """Read a part to its end, collecting its facts. Parts that are not XML are not examined.
+
+        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if the XML declares
+        entities.
+        """
         from xml.parsers.expat import ExpatError, ParserCreate
 
         parser = self._parser = ParserCreate(namespace_separator="}")
@@ -260,8 +271,9 @@ def _refuse_entity(*declaration: Any) -> None:
 class ParquetRows:
     """The rows of a Parquet file, with their `columns` and the file's `metadata`.
 
-    Raises `FileError`, even during iteration, if the file cannot be read or is too large. `only` names the columns to
-    read (None for all).
+    Raises `FileError`, even during iteration, if the file cannot be read or, unless `any_size` is set, is too large
+    when unpacked. `only` names the columns to read (None for all); `columns` lists all of them anyway. `package` is the
+    distribution whose extra installs the library, for use in messages.
     """
 
     def __init__(
@@ -305,7 +317,10 @@ class ParquetRows:
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the error for a library that is not installed; `package` is the distribution to install."""
+    """Return the error for a library that is needed to read `what` and is not installed.
+
+    `error` contains the library's name; `package` is the distribution to install.
+    """
     name = (error.name or "a library").partition(".")[0]
     cure = f"install it: {install_command(package)}"
     return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)

@@ -73,7 +73,7 @@ class Records(Iterator[Record]):
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. No more records can be read."""
         self._rows.close()
 
 
@@ -122,8 +122,9 @@ def read_records(
     - Excel: 250,000 XML elements in one row, and as many outside of rows
 
     `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
-    CSV rows. `any_size` lifts them, for files written by the user. `package` is the distribution whose `excel` and
-    `parquet` extras install the libraries, for use in messages.
+    CSV rows. `any_size`, for files written by the user, lifts them, except for JSON documents, pipes and the lines of
+    text files. `package` is the distribution whose `excel` and `parquet` extras install the libraries, for use in
+    messages.
 
     Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
     encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a
@@ -175,7 +176,10 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
 def _read_csv(
     path: Path, encoding: str | None, delimiter: str | None, only: Collection[str] | None, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a CSV file, then its records."""
+    """Yield the columns, metadata and encoding note of a CSV file, then its records.
+
+    The parameters are as in `read_records`.
+    """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
         cells = tables.read_csv(file, path, encoding, delimiter, any_size=any_size)
@@ -193,7 +197,10 @@ def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str |
 def _read_table(
     path: Path, cells: tables.Cells, unit: str, only: Collection[str] | None, any_size: bool, note: str = ""
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a table, then its records. `unit` names a row in messages."""
+    """Yield the columns, metadata and encoding note of a table, then its records. `unit` names a row in messages.
+
+    `cells` are the rows, including the header. `only` and `any_size` are as in `read_records`.
+    """
 
     def where(number: int) -> str:
         return f"{unit} {number}"
@@ -205,7 +212,10 @@ def _read_table(
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a Parquet file, then its records."""
+    """Yield the columns, metadata and encoding note of a Parquet file, then its records.
+
+    The parameters are as in `read_records`. The columns include those that are not in `only`.
+    """
     with bounded_files.open_file(path, any_size=any_size) as file:
         parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
         yield parquet.columns, parquet.metadata, ""
@@ -230,7 +240,8 @@ def _read_lines(
 ) -> Generator[Any, None, None]:
     """Yield empty columns and metadata and the encoding note of a JSON lines file, then its records.
 
-    Blank lines are skipped. With `keep_problems`, a line that cannot be read becomes a record with a `problem`.
+    Blank lines are skipped. With `keep_problems`, a line that cannot be read becomes a record with a `problem`. The
+    other parameters are as in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)

@@ -49,7 +49,8 @@ def replace_file(
 
     Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is
     read-only, a folder, a pipe, a device or a link; and for a full disk. Errors from `write` are raised unchanged,
-    except that an `OSError` without a file name gets `path` as its name.
+    except that an `OSError` without a file name gets `path` as its name. Raises `ValueError` if `dir_fd` is set and
+    `path` is not a bare name or `follow` is set.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
@@ -89,7 +90,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Flush the entries of a folder, passed as a path or descriptor, to disk. Does nothing if the system cannot."""
+    """Flush the entries of a folder, passed as a path or descriptor, to disk. Errors are ignored."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:
@@ -100,7 +101,11 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced."""
+    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced.
+
+    The file must be a regular, writable file. A relative `path` is relative to the folder `dir_fd`, if set. `shown` is
+    the path for the error.
+    """
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -117,7 +122,10 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return a system error as an error about `path`, with `before` prepended to its message."""
+    """Return a system error as an error about `path`, with `before` prepended to its message.
+
+    An error without an error number does not get the path.
+    """
     if error.errno is None:
         return OSError(f"{before}{error}")
     return OSError(error.errno, f"{before}{error.strerror}", path)

@@ -33,7 +33,10 @@ def is_plain_name(text: str) -> bool:
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether the path `name`, relative to `folder`, stays in the folder once all links are resolved."""
+    """Return whether the path `name`, relative to `folder`, stays in the folder once all links are resolved.
+
+    The path need not exist. The result is False if the links form a loop or the name is invalid.
+    """
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
     except (OSError, ValueError):  # a symlink loop, a NUL byte
@@ -41,7 +44,7 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Return `path` with all links resolved; its last part need not exist. Raises `OSError` if there is a symlink loop.
+    """Return `path` with all links resolved; it need not exist. Raises `OSError` if there is a symlink loop.
 
     `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and later versions raise nothing.
     """
@@ -107,13 +110,19 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` for reading. Raises `OSError`, including for links in the path and for FIFOs."""
+    """Open a regular file below `root` for reading in binary mode.
+
+    Raises `OSError`, including for links in the path, and `NotAFileError` for folders, FIFOs and devices.
+    """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file in an open folder for reading. Raises `OSError`, including for links and for FIFOs."""
+    """Open a regular file in a folder, passed as an open descriptor, for reading in binary mode.
+
+    Raises `OSError`, including for links, and `NotAFileError` for folders, FIFOs and devices.
+    """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

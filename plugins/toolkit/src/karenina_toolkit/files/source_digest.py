@@ -15,13 +15,14 @@ MOST_READ: Final = 10_000_000_000
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
-    """Return the digests of `sources` in order, or an empty string if there are none."""
+    """Return the digests of `sources` in order, separated by spaces, or an empty string if there are no sources."""
     return " ".join(digest_folder(source) for source in sources)
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder. For unreadable files, only the names count.
+    """Return a digest of the names and contents of all files in a folder, except those that `source` ignores.
 
+    For unreadable files, only the names count, and after `MOST_READ` bytes only names, sizes and modification times.
     The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
     is not followed, and a folder that is the target of several links is read only once.
     """

@@ -42,7 +42,7 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Create a folder below the state folder that only the user can access.
+    """Create a folder below the state folder that only the user can access, or restrict an existing one to the user.
 
     Raises `UserStateError` if the folder exists and others can put files into it, and `OSError` if it cannot be
     created.
@@ -53,7 +53,9 @@ def make_own_folder(folder: Path) -> None:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise `UserStateError` if others can put files into the folder, and `FileNotFoundError` if it does not exist."""
+    """Raise `UserStateError` if others can put files into the folder, if it belongs to another user, or if it is a
+    link or a file, and `FileNotFoundError` if it does not exist.
+    """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise UserStateError(f"the state folder {folder} is not a folder; remove it")

@@ -79,7 +79,8 @@ class Record:
         """Return the value of a column, otherwise the scalar in the innermost enclosing object that has it, otherwise
         `default`.
 
-        Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`).
+        Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`). An
+        empty cell is None even if there is a `default`. Raises the same errors as `values`.
         """
         values = self.values
         column = find_column(values, name)
@@ -95,6 +96,7 @@ class Record:
         return default
 
     def __str__(self) -> str:
+        """Return the file and the record's place in it, for use in messages."""
         return f"{self.file}, {self.where}" if self.where else str(self.file)
 
 
@@ -113,6 +115,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     """Yield the rows of a CSV file, each with the number of the line where it ends. Empty cells are None.
 
     If `delimiter` is None, the most frequent of comma, semicolon and tab in the first line that is not blank is used.
+    `any_size` lifts the limit on the file and raises the one on a row. The process-wide field limit of `csv` is raised.
     Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
@@ -176,7 +179,10 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Count `rows` rows, whose cells are the items of `value`. Raises `FileError` if there are too many cells."""
+        """Count `rows` rows, whose cells are the items of `value` (a scalar is one cell).
+
+        Raises `FileError` if there are too many cells, counting those of earlier calls.
+        """
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
             raise too_many_cells_error(self._path, where, self._limit)
@@ -194,9 +200,9 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Return the column names from the first row that is not empty.
+    """Return the column names from the first row that is not empty, consuming the rows up to it.
 
-    Raises `FileError` if all rows are empty or two columns have the same name.
+    Columns without a name get one. Raises `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0
     for number, cells in rows:
@@ -207,7 +213,7 @@ def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[s
 
 
 def is_unnamed(column: str) -> bool:
-    """Return whether a column has no name in the file."""
+    """Return whether a column's name is a generated one (`Unnamed: 0`), because the column has no name in the file."""
     return column.startswith(UNNAMED) and column.removeprefix(UNNAMED).isdecimal()
 
 
@@ -234,7 +240,8 @@ def iter_records(
 ) -> Iterator[Record]:
     """Yield the rows below the header as records, limited to the columns in `only` (None for all).
 
-    Empty rows at the end are dropped. Raises `FileError` if a row has more cells than there are columns.
+    Short rows are filled with None. Empty rows at the end are dropped; others become records without values. Raises
+    `FileError` if a row has a value beyond the last column.
     """
     columns = tuple(columns)
     width = len(columns)

@@ -48,7 +48,7 @@ _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or the contents of a pipe, within the size limit.
+    """Open a file or the contents of a pipe for reading in binary mode, within the size limit.
 
     Raises `FileError` if the file cannot be opened or is larger than the limit. With `any_size`, only pipes are
     limited.
@@ -86,9 +86,10 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     """Return the encoding of an open, seekable file, and a note if the file is not UTF-8 and has no byte-order mark.
 
-    The encoding is determined by a byte-order mark, then by the positions of zero bytes (UTF-16 and UTF-32), then by
-    whether the whole file is valid UTF-8. Otherwise it is cp1252 if the text reads like a language written in cp1252.
-    Raises `FileError` in all other cases, because a wrong encoding would silently change the text.
+    The note is empty otherwise. The file is left at its start. The encoding is determined by a byte-order mark, then by
+    the positions of zero bytes (UTF-16 and UTF-32), then by whether the whole file is valid UTF-8. Otherwise it is
+    cp1252 if the text reads like a language written in cp1252. Raises `FileError` in all other cases, because a wrong
+    encoding would silently change the text.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -160,7 +161,7 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
     """Decode bytes, dropping any byte-order mark. Raises `FileError` naming the first byte that cannot be decoded.
 
-    `where` is the place of the bytes in the file, if they are only part of it.
+    `encoding` is as in `find_encoding`. `where` is the place of the bytes in the file, if they are only part of it.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -180,8 +181,9 @@ def iter_lines(
 ) -> Iterator[str]:
     """Yield the lines of an open file with their line endings, decoding it piece by piece.
 
-    `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
-    characters. Raises `FileError` if a line is longer, if bytes cannot be decoded, or if the file is too large.
+    `encoding` is as in `find_encoding`. `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage
+    return. A line has at most `longest` characters. Raises `FileError` if a line is longer, if bytes cannot be decoded,
+    or, unless `any_size` is set, if the file is too large.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -209,7 +211,8 @@ def iter_lines(
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces, without its byte-order mark.
 
-    Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
+    `encoding` is as in `find_encoding`. If `newline` is empty, no piece ends between a carriage return and its line
+    feed. Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)

@@ -68,7 +68,10 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Return the fields that a model adds to each request. Raises `ValueError` if the adapter itself sets any field."""
+    """Return `body`, the fields that a model adds to each request, unchanged.
+
+    Raises `ValueError` if it contains one of `own_fields`, which the adapter itself sets.
+    """
     for name in own_fields:
         if name in body:
             raise ValueError(f"body.{name} is set by Karenina; remove it")
@@ -124,8 +127,8 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
     """Return the API key: the model's own, otherwise the value of the first environment variable in `variables` that
     is set.
 
-    Return None if there is none, or if a key from the environment may not be sent to the server (see
-    `may_receive_secrets`).
+    Return None if there is none, if the model's own key is empty, or if a key from the environment may not be sent to
+    the server (see `may_receive_secrets`, which explains `own`).
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None

@@ -81,7 +81,7 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the fix suggested by the server's message, or None if it suggests none.
+    """Return the fix suggested by the server's message or its error `codes`, or None if they suggest none.
 
     This fix takes precedence over the fix for the status.
     """
@@ -118,7 +118,10 @@ def find_page_text(message: str) -> str | None:
 
 
 def read_page_text(body: str) -> str | None:
-    """Return the text of a web page without its tags, or None if `body` is not a web page."""
+    """Return the text of a web page without its tags, or None if `body` is not a web page.
+
+    Only the first 5000 characters of the page are read.
+    """
     if _PAGE.match(body) is None:
         return None
     text = _TAG.sub(" ", _NOT_READ.sub(" ", body[:_LOOKED_AT]))

@@ -86,9 +86,10 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, including the server's message from `body`.
 
-    `where` names the model and its server. `secrets` and passages of `prompt` are masked in the message. `cures` maps
-    statuses to advice, which is used unless the server's message suggests something better. The category of a refusal
-    by the provider's filter is `filtered`, even if the body is a filtered completion.
+    `where` names the model and its server. `headers`, which must ignore case, may state when to retry. `secrets` and
+    passages of `prompt` are masked in the message. `cures` maps statuses to advice, which is used unless the server's
+    message suggests something better. The category of a refusal by the provider's filter is `filtered`, even if the
+    body is a filtered completion.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -114,7 +115,9 @@ def error_in_reply(
     """Return the error for an `error` object in a reply with status 200, which gateways use to forward a provider's
     error.
 
-    If its `code` is an HTTP status, that decides the category. `usage` is the reply's usage.
+    If its `code` is an HTTP status, that decides the category; otherwise it is a server error. A refusal by the
+    provider's filter is `filtered` in any case, and missing credit is permanent. `usage` is the reply's usage. `where`,
+    `secrets` and `prompt` are as in `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -183,7 +186,7 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """Return the error for a reply with status 200 that is not JSON, quoting the redacted beginning of the reply.
 
-    `path` is as in `web_page_error`.
+    For a web page, it is the error from `web_page_error`, which explains `path`; otherwise it is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -208,7 +211,8 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
     """Return the error for a server that could not be reached. `what` says what happened, and `shown` is the redacted
     cause.
 
-    `tls_error` is the message of a TLS error that would recur if the call were retried.
+    `tls_error` is the message of a TLS error that would recur if the call were retried, which makes the error
+    permanent. Otherwise, its category is `connection`.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -222,7 +226,8 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
+    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one, or None if
+    there is none.
 
     HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
     chain then continues with exceptions that the caller was already handling.
@@ -234,14 +239,21 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return at most 300 characters of a server's `text` on one line, without secrets or the prompt."""
+    """Return at most 300 characters of a server's `text` on one line, with secrets and passages of the prompt masked.
+
+    An ellipsis is added if text is left out.
+    """
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None if there is
+    neither or they cannot be read.
+
+    Times in the past are 0 seconds. `headers` must ignore the case of names.
+    """
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:

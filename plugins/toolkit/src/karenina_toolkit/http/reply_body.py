@@ -54,7 +54,10 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Raises `BrokenReply` if it cannot be decompressed."""
+        """Yield the decompressed data of `raw`, dropping any data after the end of the compressed body.
+
+        Raises `BrokenReply` if the data cannot be decompressed.
+        """
         if not self._packed or not raw:
             yield raw
             return
@@ -72,7 +75,7 @@ class Unpacker:
                 raw = self._next_member()
 
     def end(self) -> None:
-        """Raise `BrokenReply` if the body is incomplete."""
+        """Raise `BrokenReply` if a compressed body is incomplete. An empty body is complete."""
         if self._begun and not self._inflater.eof:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
@@ -94,10 +97,11 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply from the server `where`.
+    """Yield the decompressed body of a reply from the server `where`. `encoding` is its `Content-Encoding`.
 
-    If `by_event` is set, the bounds apply to each event in a stream, which may be endless. Raises `ReplyTooLarge` if a
-    bound is exceeded, and `BrokenReply` if the body cannot be decompressed or is incomplete.
+    The bounds are those on bytes and on JSON values; the time is not limited here. If `by_event` is set, they apply to
+    each event in a stream, which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if
+    the body cannot be decompressed or is incomplete.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -167,9 +171,12 @@ def make_bounding_hook(
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook that bounds and decompresses response bodies, for a client of the httpx family.
 
-    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
-    With `by_event`, the bounds apply to each event of an event stream. `on_error` is called with any error in a body,
-    for use with libraries that hide such errors from the caller. `keep` may return a buffer for a copy of the body.
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`; the
+    hook removes `content-encoding` from responses. With `by_event`, the bounds apply to each event of an event stream.
+    `on_error` is called with any error in a body, for use with libraries that hide such errors from the caller. `keep`
+    may return a buffer for a copy of the decompressed body.
+
+    The hook raises `BrokenReply` for a response that was sent before its request.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -194,10 +201,12 @@ async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterato
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request.
+    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None if
+    unknown.
 
     The client buffers any data that follows an earlier reply. If nothing was read after the request was written, the
-    reply must come from that buffer.
+    reply must come from that buffer. The first check of a connection always succeeds and wraps its `read` and `write`
+    to count the reads.
     """
     if stream is None:
         return
@@ -211,7 +220,9 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a connection's method so that it counts the reads since the last write."""
+    """Wrap a connection's method so that it counts the reads since the last write. `writes` says whether it is
+    `write`.
+    """
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)
@@ -244,10 +255,12 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Raise `IncompleteStream` if a stream ended without a finish reason (if `has_reason` is false).
+    """Record how a stream ended, and raise `IncompleteStream` if it ended without a finish reason (if `has_reason` is
+    false).
 
     Such a stream was broken off, unless the server never gives reasons, which is assumed once `_MOST_UNENDED` streams
-    of this run have ended without one. `usage` is the stream's usage.
+    of this run have ended without one. Until then, the error is an `UnendedStream`. `server` is any key that identifies
+    the server, and `usage` is the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

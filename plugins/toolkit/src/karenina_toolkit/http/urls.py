@@ -46,7 +46,10 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy set in the environment for requests to `url`, or None for localhost or if no proxy is set."""
+    """Return the proxy set in the environment for requests to `url`, or None if no proxy is set.
+
+    The result is also None for localhost and for hosts that the environment excludes (`no_proxy`).
+    """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host = url.hostname or ""
@@ -56,7 +59,8 @@ def find_proxy(url: SplitResult) -> str | None:
 def find_proxy_secrets() -> list[str]:
     """Return the secrets of the proxies set in the environment: URLs with credentials, and the credentials alone.
 
-    A user name without a password is included, because it may be a token.
+    The credentials are included as in the URL, decoded, and as sent in a header. A user name without a password is
+    included, because it may be a token.
     """
     from urllib.request import getproxies
 
@@ -125,7 +129,10 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings."""
+    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings.
+
+    The URL itself is the first of them. The list is empty if nothing is hidden or `url` is None.
+    """
     if url is None or MASK not in redact_url(url):
         return []
     try:

@@ -135,7 +135,10 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield the problems with the artifacts, stages, settings and ports that a stage names, or nothing if all exist."""
+    """Yield the problems with the artifacts, stages, settings and ports that a stage names, or nothing if all exist.
+
+    `offered` contains the stages that count as installed.
+    """
     stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
     keys = {**keys, **standard_keys()}

@@ -55,7 +55,10 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The packages and modules in the distribution, each with its folders or its single file."""
+        """The outermost packages and modules that the entry points refer to, each with its folders or its single file.
+
+        Those that cannot be found are left out.
+        """
         roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
             name, places = _root_of(module)
@@ -64,7 +67,7 @@ class InstalledPackage:
         return roots
 
     def sources(self) -> Iterator[Path]:
-        """Yield the source files of the distribution's modules, leaving out tests packaged with them."""
+        """Yield the source files of the packages and modules in `roots`, leaving out tests packaged with them."""
         for place in (root for places in self.roots.values() for root in places):
             if place.is_file():
                 yield place
@@ -75,9 +78,11 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return the installed distribution that is named `name`, or that has an import package or a plugin of that name.
+    """Return the installed distribution that is named `name`, otherwise the one that has an import package of that
+    name, otherwise the one that has a plugin of that name.
 
-    Raises `PluginError` if no distribution matches the name, or if several do.
+    A distribution without Karenina entry points is found only by its own name. Raises `PluginError` if no distribution
+    matches the name, or if several do.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -108,7 +113,8 @@ def unmet_requirements(
 ) -> Iterator[str]:
     """Yield messages about requirements that are not met by the distributions in `found`, which are keyed by name.
 
-    `concerns` limits the check to the names for which it returns True.
+    Requirements of extras, or with a marker that does not apply here, are left out. `concerns` limits the check to the
+    names for which it returns True.
     """
     for required in requirements(distribution):
         name = canonical(required.name)
@@ -298,7 +304,10 @@ def _owners(name: str) -> set[str]:
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return a module's outermost package that is not a namespace package, or the module itself, with its paths."""
+    """Return a module's outermost package that is not a namespace package, or the module itself, with its paths.
+
+    The list of paths is empty if it cannot be found. Namespace packages around it are imported.
+    """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         name = ".".join(parts[:end])

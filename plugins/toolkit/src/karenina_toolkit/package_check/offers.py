@@ -33,7 +33,11 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield a finding on each hook implemented by a distribution's plugins: whether it can be called as written."""
+    """Yield findings on each hook implemented by a distribution's plugins: whether it can be called as written, and
+    whether it is deprecated.
+
+    Hooks without parameters are called.
+    """
     for owner in plugins.specifications.owners:
         for name in owner.hooks:
             specification = getattr(owner.module, name)

@@ -120,7 +120,8 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Return a reply's token count, limited to `MOST_TOKENS`, or 0 if `value` is negative or not a number.
+    """Return a reply's token count, rounded down and limited to `MOST_TOKENS`, or 0 if `value` is negative or not a
+    number.
 
     A number in a string is accepted.
     """

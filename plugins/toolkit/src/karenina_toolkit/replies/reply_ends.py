@@ -108,12 +108,12 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
     """Return the meaning of a server's finish reason, and also the reason itself if the meaning is "failed" or
-    "other".
+    "other" (otherwise None).
 
     Case and the separators between words are ignored, as is the name of an enumeration before the reason
     (`FinishReason.MAX_TOKENS`). If a category precedes the reason (`content_filter: RECITATION`), the last known part
     decides; after an error category, the first known part does. If the reason is an object, its `type` is used. An
-    unknown or missing reason is "other".
+    unknown or missing reason is "other", and the text for a missing one is `NO_REASON`.
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)
@@ -161,7 +161,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 def more_serious(before: object, after: object) -> object:
     """Return the more serious of two finish reasons in a stream, or the later one if they are equally serious.
 
-    A stream that was filtered, cut off or failed is still treated that way if a normal end follows.
+    If one of them is missing, the other is returned. A stream that was filtered, cut off or failed is still treated
+    that way if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -49,7 +49,7 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Return a JSON value in whose strings lost backslashes have been restored.
+    r"""Return a JSON value in whose strings lost backslashes have been restored. Keys stay as they are.
 
     Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
     """
@@ -99,7 +99,10 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether the possible command is followed by mathematics, such as a brace, operator or single letter."""
+    """Return whether the possible command is followed by mathematics, such as a brace, operator or single letter.
+
+    The command goes on beyond the match by the length of the group `rest`, which must not be None.
+    """
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
@@ -112,7 +115,10 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after the possible command, or an empty string at the end of the text."""
+    """Return the character after the possible command, or an empty string at the end of the text.
+
+    The command goes on beyond the match by the length of the group `rest`, which may be None.
+    """
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
 
@@ -151,7 +157,7 @@ class LenientReader:
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Return the object that starts at index `at` and the index of its end.
+        """Return the object that starts at index `at`, where there must be a brace, and the index of its end.
 
         Raises `ValueError`, naming the line and column, if the object cannot be read, and `RecursionError` if it is
         nested too deeply.
@@ -179,7 +185,10 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or the closing bracket. Raises `ValueError` if neither follows."""
+        """Return the index of the next entry or the closing bracket `end`.
+
+        Entries are separated by a comma or a line break. Raises `ValueError` if neither a separator nor `end` follows.
+        """
         after = _after_space(text, at)
         if text.startswith(",", after):
             return _after_space(text, after + 1)

@@ -40,7 +40,7 @@ class EmptyReply(PortError):
 
 
 def text_reply(reply: Turn) -> LLMReply:
-    """Return a reply as a plain-text port's reply."""
+    """Return a reply as a plain-text port's reply, without its tool calls."""
     message = reply.message
     return LLMReply(
         message.content,
@@ -73,7 +73,9 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
     """Return the reply requested by `ask` from the model and server named in `where`, if it can be used.
 
-    Raises `PortError` if the request fails or `check_reply` rejects the reply.
+    If the provider's filter refused the request, the result is an empty reply whose finish reason is `content_filter`,
+    unless `kind` is "agent". Raises `PortError` if the request fails otherwise or if `check_reply`, which explains
+    `max_tokens`, rejects the reply.
     """
     try:
         reply = await ask()
@@ -83,7 +85,8 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return the reply for a request refused by the provider's filter.
+    """Return an empty reply of this `kind`, with the finish reason `content_filter`, for a request refused by the
+    provider's filter.
 
     Raises `error` if it has any other cause or if `kind` is "agent".
     """
@@ -101,7 +104,10 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 
     A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
     become the text. A reply without text is treated as cut off if its thoughts used up `max_tokens`, whatever the
-    server says. Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty.
+    server says. An agent's reply is only sanitized.
+
+    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty, unless it was cut off or
+    stopped by the provider's filter.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -153,7 +159,10 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call."""
+    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call.
+
+    The reason is the first that applies: the call, the `reasoning` (if the reply has some), the `notes`, or the server.
+    """
     if called:
         why = "it calls a tool that was not offered"
     elif reasoning:

@@ -50,7 +50,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
     """Return the object in `text`, with its strings unrestored, and whether it had to be extracted or repaired.
 
-    Raises `ValueError` as `read_object` does.
+    `whole` is as in `read_object`, and so is the `ValueError`.
     """
     stripped = text.strip()
     if not stripped:
@@ -76,9 +76,10 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a judge's reply contains a complete JSON object, avoiding a second parse if possible.
+    """Return whether a judge's reply contains a complete JSON object.
 
-    If a complete reply has the wrong contents, a judge would only repeat it; an incomplete reply was cut off or never
+    A string that ends with `}` and has as many closing as opening braces counts as complete without being parsed. If a
+    complete reply has the wrong contents, a judge would only repeat it; an incomplete reply was cut off or never
     started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
@@ -91,9 +92,10 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    """Return the only object in a string that is not JSON as a whole, ignoring copies of the object.
+    """Return the only object in a string that is not JSON as a whole, ignoring copies of the object and empty objects.
 
-    Raises `ValueError` if there is no object, if there are several, or if one cannot be read.
+    Raises `ValueError` if there is no object, if there are several, if there are more than `_MOST_COPIES`, or if one
+    cannot be read.
     """
     text = _without_thoughts(text)
     start = _start_in(text)

@@ -31,7 +31,7 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
     Strict mode requires that all keys be required and no others be allowed, that `anyOf` be used in place of `oneOf`,
     and that there be nothing next to a `$ref` and no defaults. A schema with an optional key or an open map cannot be
     strict. OpenAI's own service (`official`) also rejects limits on string length, which other servers use to keep the
-    replies of small models short.
+    replies of small models short. The returned schema may be shared with other calls, so it must not be changed.
     """
     try:
         text = to_json(schema)
@@ -42,19 +42,25 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of a schema passed as JSON. Callers share the result, so it must not be changed."""
+    """Return the result of `_strict_form` for a schema passed as JSON. Callers share it, so it must not be changed."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict."""
+    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict.
+
+    `official` is as in `strict_schema`.
+    """
     if not _can_be_strict(schema):
         return dict(schema), False
     return _adapt(schema, official), True
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name that servers accept: the schema's title without other characters, cut to 64, or else `answer`."""
+    """Return a name that servers accept: the schema's title, cut to 64 characters, or `answer` if there is no title.
+
+    Each run of characters other than ASCII letters, digits, `_` and `-` becomes `_`.
+    """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
@@ -90,7 +96,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict."""
+    """Return the strict form of a schema that can be strict. `official` is as in `strict_schema`."""
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -125,7 +131,10 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint."""
+    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint.
+
+    The lines follow the heading `Fields:`. `hints` maps the names of fields to hints.
+    """
     lines = []
     for name, part in schema.get("properties", {}).items():
         description = " ".join(str(part.get("description", "")).split())
@@ -138,7 +147,7 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Describe in words which values match part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
 
-    References are resolved in `root`. Below four levels of nesting, the description is `...`.
+    References are resolved in `root`. Below four levels of nesting, counted from `depth`, the description is `...`.
     """
     if depth > _DEEPEST:
         return "..."

@@ -69,7 +69,8 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - An enum value: from a string that differs in case, spaces or look-alike code points.
     - An object: from an object that wraps it in a single foreign key, such as `{"Answer": {...}}`.
 
-    Nothing else is changed: `find_mismatches` returns what still does not match.
+    Nothing else is changed: `find_mismatches` returns what still does not match. Raises `SchemaTooComplex` after
+    `MOST_STEPS` comparisons.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
@@ -78,7 +79,8 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 def find_mismatches(data: object, schema: Schema) -> list[str]:
     """Return how `data` fails to match `schema`: one sentence for each problem, naming its place.
 
-    The list is empty if everything matches. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    The list is empty if everything matches. Null always matches, and so do keys that the schema does not have. Raises
+    `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
@@ -87,7 +89,8 @@ def find_mismatches(data: object, schema: Schema) -> list[str]:
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
     """Return `data` after `repair`, whether anything was repaired, and the remaining mismatches.
 
-    Data that already matches is not changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Data that already matches is not changed, except that an object is taken out of a single foreign key around it.
+    Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -331,7 +334,10 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Return the entries of a string separated by semicolons or line breaks, or None if there is no separator."""
+    """Return the entries of a string separated by semicolons, otherwise by line breaks, without bullets.
+
+    Return None if there is no separator or an entry is empty.
+    """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
 

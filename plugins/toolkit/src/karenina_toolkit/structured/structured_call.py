@@ -80,7 +80,9 @@ async def ask(
 ) -> StructuredResult[T]:
     """Have `model` (default: the judge) fill in `schema`: prompt, parse, repair, and retry once with the error.
 
-    Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted.
+    `user` is the text of the user's message in the prompt for `task`, and `validate` converts the object, as in
+    `call_structured`. Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted. In that
+    case, if the last reply was incomplete, a failure is counted for the item, so that a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model), schema, validate)
     parser = context.parser(model)
@@ -113,9 +115,9 @@ async def call_structured(
 
     3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
 
-    An error is sent to the judge in another request, at most `reasks` times; of pydantic's errors, only those whose
-    text comes from pydantic itself are sent. Raises `StructuredError` if no reply is accepted, and `PortError` if a
-    call fails.
+    An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
+    reply. Of pydantic's errors, only those whose text comes from pydantic itself are sent, and of other errors, only
+    the message of an `InvalidReply`. Raises `StructuredError` if no reply is accepted, and `PortError` if a call fails.
     """
     form = _Form(messages, schema, validate, reasks)
     while True:
@@ -142,7 +144,10 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None to ask the judge again. Raises `StructuredError` after the last attempt."""
+        """Return the result, or None to ask the judge again with the new `messages`.
+
+        Raises `StructuredError` after the last attempt, or if the provider's filter stopped the reply.
+        """
         self._tries += 1
         self._usage += reply.usage
         try:

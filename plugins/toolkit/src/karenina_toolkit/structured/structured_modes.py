@@ -136,7 +136,10 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """Return `messages` for the `prompt` mode, with the schema appended to the system message."""
+    """Return `messages` for the `prompt` mode, with the schema appended to the system message.
+
+    A system message is added if the first message is not one.
+    """
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
@@ -169,7 +172,10 @@ class _ModeTest:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Return False if `give_up_at` or the waiting call's `patience` expires first."""
+        """Wait until the test ends. Return False if `give_up_at` or the waiting call's `patience` comes first.
+
+        `patience` is also a time of the event loop, not a number of seconds.
+        """
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
                 await self.ended.wait()
@@ -188,11 +194,14 @@ class _ServerModes:
     tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
-        """Return whether the server has refused the mode, or this schema in that mode."""
+        """Return whether the server has refused the mode, or the schema `shape` in that mode."""
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a refusal. Return a function that forgets it."""
+        """Remember a refusal. Return a function that forgets it.
+
+        A refusal of the mode counts only for the schema `shape` if the server has accepted the mode before.
+        """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
             return lambda: self.refused.discard(mode)

@@ -31,7 +31,8 @@ _IGNORED_KEYS = ("type", "cache_control")
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
     """Return `block` on one line: `[kind]`, followed by its contents as JSON.
 
-    Encoded bytes (pictures, sound, encrypted reasoning) are replaced by their lengths.
+    Its `type`, its `cache_control` and empty values are left out. Encoded bytes (pictures, sound, encrypted reasoning)
+    are replaced by their lengths.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
@@ -82,7 +83,7 @@ def _shorten(value: Any) -> Any:
 def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
     """Yield the messages in `parts`, converting the strings between them to messages with `role`.
 
-    If there are no parts, yield one empty message.
+    Consecutive strings are joined by line breaks. If there are no parts, yield one empty message.
     """
     texts: list[str] = []
     is_empty = True

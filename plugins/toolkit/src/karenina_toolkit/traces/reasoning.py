@@ -112,7 +112,10 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Return a message with the reasoning in its content moved to `reasoning`, after any that is already there."""
+    """Return a message with the reasoning in its content moved to `reasoning`, after any that is already there.
+
+    `cut_off` is as in `split_reasoning`.
+    """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
         return message

@@ -113,7 +113,10 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether the keys of `document` show that it is a conversation and not a list of outputs."""
+    """Return whether the keys of `document` show that it is a conversation and not a list of outputs.
+
+    A document without any entry from a model, or in an unknown envelope, is not a conversation.
+    """
     try:
         opened = open_recording(document)
     except TraceFormatError:

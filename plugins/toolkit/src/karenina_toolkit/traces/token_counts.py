@@ -36,7 +36,8 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Return the usage of one call from the `usage` object of a chat completion. Missing numbers are 0.
+    """Return the usage of one call from the `usage` object of a chat completion. Missing numbers are 0, even if there
+    is no `usage`.
 
     The output is the larger of its own count and the total minus the input, because some servers count the model's
     thoughts only in the total. Cached tokens that cannot be part of the input are added to the input, and reasoning
@@ -79,9 +80,10 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Merge two `usage` objects from the same stream, keeping the larger value of each count and detail.
+    """Return two `usage` objects from the same stream merged, with the larger value of each count and detail.
 
-    Counts grow during a stream, and the last object may lack some of them or have zeros.
+    Neither object is changed; either may be missing. Counts grow during a stream, and the last object may lack some of
+    them or have zeros.
     """
     if not isinstance(before, Mapping):
         return after or before

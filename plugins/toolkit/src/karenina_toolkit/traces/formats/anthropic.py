@@ -96,7 +96,11 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message for a tool result. Raises `TraceFormatError` if the result does not name a call."""
+    """Return the tool message for a tool result. A type that ends in `error` or a nonzero return code counts as an
+    error.
+
+    Raises `TraceFormatError` if the result does not name a call.
+    """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise TraceFormatError("a tool_result has no tool_use_id")
@@ -178,7 +182,7 @@ def _is_distinctive(block: Entry) -> bool:
 
 
 def read_usage(counted: Any) -> Usage:
-    """Return the usage of one call from the reply's `usage`. Missing numbers are 0.
+    """Return the usage of one call from the reply's `usage`. Missing numbers are 0, even if there is no `usage`.
 
     The API counts tokens read from and written to its cache separately from other input; here they count as input.
     """

@@ -197,7 +197,10 @@ def _describe(part: Any) -> str:
 
 
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
-    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects."""
+    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects.
+
+    `item_name` says in the message what the objects are.
+    """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
         raise TraceFormatError(f"the content is not a list of objects, each a {item_name}")
@@ -212,7 +215,8 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the last message of an AutoGen 0.2 history, as chat messages, is not the answer.
+    """Raise `TraceFormatError` if an AutoGen 0.2 history, as chat messages, has swapped roles or does not end in the
+    answer.
 
     Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy.
     Moreover, the message that ends a chat does nothing but end it.

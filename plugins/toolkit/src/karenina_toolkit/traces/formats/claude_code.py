@@ -119,7 +119,10 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` for other content."""
+    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` for other content.
+
+    `number` is the line's number for the message.
+    """
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):

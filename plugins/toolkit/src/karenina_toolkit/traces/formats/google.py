@@ -147,7 +147,11 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Return the tool message for a result. Raises `TraceFormatError` if a function's result has no name."""
+    """Return the tool message for a result. A response with an `error`, or code whose outcome is not OK, counts as an
+    error.
+
+    Raises `TraceFormatError` if a function's result has no name.
+    """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
         call_id, name = calls.close(result.get("id"), CODE_TOOL)

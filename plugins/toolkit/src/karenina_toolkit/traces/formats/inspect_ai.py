@@ -131,7 +131,7 @@ def _parts(blocks: Sequence[Any]) -> Parts:
 
 
 def _without_encrypted(block: Any) -> Any:
-    """Return a reasoning block, reduced to its summary if the rest is encrypted."""
+    """Return a block unchanged, or with nothing but its summary if it is encrypted reasoning."""
     if isinstance(block, Mapping) and block.get("type") == "reasoning" and block.get("redacted"):
         return {"type": "reasoning", "summary": block.get("summary") or ""}
     return block

@@ -61,7 +61,11 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`, or None for others."""
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`, or None and None for
+    others.
+
+    The type is None if the class is unknown, and the fields are None if the message has no content.
+    """
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
         name = str(place[-1]) if place else ""

@@ -107,7 +107,12 @@ class Parts:
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part. `kind` is the part's type, or None if the part is a plain string."""
+        """Add the text of a part, unless it is empty. `kind` is the part's type, or None if the part is a plain
+        string.
+
+        Text that follows other text directly stays on its line; text of another type, such as a refusal, starts a new
+        line.
+        """
         continues = kind in _CONTINUE
         if text:
             self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
@@ -205,7 +210,10 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return the text of `content`: a string, null, or a list of parts. Raises `TraceFormatError` for anything else."""
+    """Return the text of `content`: a string, null (empty), or a list of parts, which are joined by line breaks.
+
+    A part that is not text is described. Raises `TraceFormatError` for any other content.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
@@ -216,7 +224,9 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return the result of a tool: text or parts as text, and anything else as JSON."""
+    """Return the result of a tool: text or parts as text, joined by line breaks, and anything else as JSON. Empty for
+    None.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
@@ -248,7 +258,11 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Return a call's arguments. Anything other than a JSON object is kept under `UNREADABLE_ARGUMENTS`."""
+    """Return a call's arguments, which may be an object or its JSON. Missing or empty arguments are an empty dict.
+
+    Anything else is kept under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Lone surrogates from
+    escapes in JSON are replaced.
+    """
     if isinstance(arguments, Mapping):
         return dict(arguments)
     try:
@@ -286,7 +300,10 @@ def _part(part: Any) -> str:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Return a chat completion's first choice. Raises `ValueError`, which says what is wrong, if it cannot be read."""
+    """Return a chat completion's first choice as a turn. A refusal in the message counts as the end `content_filter`.
+
+    Raises `ValueError`, which says what is wrong, if the completion cannot be read.
+    """
     choice = _first_choice(data)
     message_data = choice.get("message")
     if not isinstance(message_data, Mapping):
@@ -333,5 +350,5 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether an assistant message contains a refusal by the provider or its model."""
+    """Return whether an assistant message has a `refusal` by the provider or its model that is not empty."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])

@@ -113,7 +113,8 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 def _call(kind: str, item: Entry) -> ToolCall:
     """Return the call in an item. A call to a server's tool is named after the item's type.
 
-    Raises `TraceFormatError` if a function call has no name.
+    Without `arguments` or `input`, the arguments are the item's other fields. Raises `TraceFormatError` if a function
+    call has no name.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")

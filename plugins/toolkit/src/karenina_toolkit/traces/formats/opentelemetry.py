@@ -155,11 +155,11 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which is the longest of any call.
+    """Return the only conversation in `spans`, which is the longest of any call. `spans` must not be empty.
 
     The conversation of every other call must be the beginning of the longest one. Agent spans repeat the calls made
     within them, so they are read only if there are no others. Raises `TraceFormatError` if there are several
-    conversations.
+    conversations or a span cannot be read.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -174,9 +174,9 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call with the longest conversation in `spans`.
+    """Return the output of the call with the longest conversation in `spans`, or an empty list if it has none.
 
-    Raises `TraceFormatError` if a span cannot be read.
+    `spans` must not be empty. Raises `TraceFormatError` if a span cannot be read.
     """
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
     output = _decode(longest.get(OUTPUT))

@@ -125,8 +125,8 @@ _SAID: Final = (
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
     """Return the messages of `entries`, which are in `format` or the detected format.
 
-    Raises `TraceFormatError` if an entry is not in the format, if formats are mixed, or if entries are ordered from
-    newest to oldest.
+    If no format is detected, they are read as OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the
+    format, if formats are mixed, or if entries are ordered from newest to oldest.
     """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role

@@ -108,7 +108,7 @@ class _Calls:
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
         """Return the tool message for the result of the first waiting call with this name (None for any name).
 
-        If no call is waiting, the message does not name one.
+        `failed` marks it as an error. If no call is waiting, the message does not name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -163,7 +163,10 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a written call. If they cannot be distinguished, the name is empty."""
+    """Return the name and arguments of a written call. If they cannot be distinguished, the name is empty.
+
+    `about` is the name in the label, if any; all of `content` is then the arguments.
+    """
     if about:
         return about.strip(), _read_arguments(content)
     match = _CALLED.fullmatch(content.strip())
@@ -236,7 +239,7 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Return the messages of a text that begins with a heading.
+    """Return the messages of a text that begins with a heading. Text before the first heading is dropped.
 
     A heading inside a message looks the same as one between messages, so use this function only for text that is known
     to be in this format, and prefer recordings of messages if available.
