@@ -118,7 +118,11 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`."""
+    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`.
+
+    If `changed` is None, no wrong value is tried. Nothing is added for a field that reads the raw response, and for a
+    slow primitive; both are reported as unchecked.
+    """
     primitive = rule.primitive
     kind = type(primitive).__name__
     yield from _find_common_substrings(name, rule)
@@ -315,7 +319,8 @@ def _shown_texts(
     """Yield the strings in a field that a judge sees, each preceded by the name of its place.
 
     These are descriptions, field and class names, constraints that the author shows, and anything added to the schema
-    by a class's code.
+    by a class's code. Definitions of the schema whose names are in `seen` are left out, and the names of others are
+    added to it.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -395,7 +400,10 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`."""
+    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`.
+
+    Return False if `part` has fewer than three letters and digits.
+    """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()
     if len(letters) < _MIN_LETTERS:

@@ -34,9 +34,9 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, or any words if all pass. Return None if the ground truth is not a string or list.
+    """Return words that do not pass, or any words if all pass. If the ground truth is a list, return them in a list.
 
-    If the ground truth is a list, the words are returned in a list.
+    Return None if the ground truth is something other than a string, a list or None.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -119,7 +119,10 @@ class ContainsAny(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+
+        Return None for a ground truth that is neither a string nor a list.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -134,7 +137,10 @@ class ContainsAll(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+
+        Return None for a ground truth that is neither a string nor a list.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -161,7 +167,10 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+
+        Return None for a ground truth that is neither a string nor a list.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
