@@ -118,7 +118,11 @@ class VerificationConfig(BaseModel):
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again."""
+        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again.
+
+        The changed names no longer count as set by a benchmark file. Raises `ConfigError` for unknown names and invalid
+        values.
+        """
         changes = flatten_settings(changes)
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
@@ -129,7 +133,7 @@ class VerificationConfig(BaseModel):
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark these names as set by a benchmark file, and return this configuration itself, not a copy."""
+        """Mark only these names as set by a benchmark file, and return this configuration itself, not a copy."""
         self._from_benchmark = frozenset(names)
         return self
 

@@ -99,7 +99,10 @@ class ValidateTemplate(Stage):
         return True
 
     def execute(self, context: VerificationContext) -> None:
-        """Load the template, bind it to the question, and test its code with sample answers."""
+        """Load the template, bind it to the question, and test its code with sample answers.
+
+        If there is no template, or it is invalid or not trusted, the item ends with TEMPLATE_ERROR.
+        """
         question = context.question
         try:
             bound = _bind_template(question, context.trust)

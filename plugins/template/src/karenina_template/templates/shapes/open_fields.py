@@ -34,7 +34,8 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     """Return whether `bounds` leave at most one value.
 
     `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum; None means no bound. Values
-    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None.
+    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None. Return False if the bounds
+    cannot be compared.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]

@@ -193,7 +193,10 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without the constraints that can give a ground truth away."""
+        """Return `part` without the constraints that can give a ground truth away, and describe these in `unshown`.
+
+        `part` may be changed in place. `place` and `single` are as in `_clean`.
+        """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
             hidden.append("a pattern")
