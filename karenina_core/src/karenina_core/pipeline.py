@@ -82,7 +82,10 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the item-scope stages for an answer and return the result, which also records stage errors."""
+        """Run the item-scope stages for an answer and return the result, which also records stage errors.
+
+        The item's `at_end` callbacks are called before this method returns, but not those of the answer.
+        """
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
@@ -100,9 +103,10 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of the item or answer in reverse order.
+        """Call the `at_end` callbacks of the item or answer in reverse order, only once even if this method is called
+        again.
 
-        Errors raised by callbacks are only logged.
+        Errors raised by callbacks are only logged; interrupts are raised (see `is_interrupt`).
         """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):

@@ -155,7 +155,8 @@ class Plugins:
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
 
-        The hook is called once, and again each time another plugin has been registered.
+        The hook is called once, and again each time another plugin has been registered. Between these calls, the same
+        list is returned, so callers must not change it.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -167,15 +168,20 @@ class Plugins:
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used."""
+        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used.
+
+        The plugins stay registered, so their hooks are still called.
+        """
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the objects offered through a kind of entry point, sorted by name and distribution.
+        """Return the objects offered through a kind of entry point, `stage` or `adapter`, sorted by name and
+        distribution.
 
-        Objects with a blocked or conflicting entry point are left out.
+        Objects with an entry point that is blocked, conflicting or failed are left out. Callers must not change the
+        list.
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
@@ -312,7 +318,9 @@ def active_plugins() -> Plugins:
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins of these kinds that a selection allows, discovered once per process."""
+    """Return the installed plugins of these kinds (None: all kinds) that a selection allows, discovered once per
+    process.
+    """
     return Plugins.discover(selection, kinds=kinds)
 
 

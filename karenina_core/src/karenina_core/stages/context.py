@@ -161,7 +161,7 @@ class VerificationContext:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that adds the stage and the question to each line."""
+        """A logger that puts the question's id before each message."""
         return _StageLog(logger, {"stage": self._planned.name, "question": self.question.id})
 
     # ---- artifacts
@@ -190,10 +190,11 @@ class VerificationContext:
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact. A standard key with a section also sets the corresponding result field.
+        """Create an artifact, or replace its value. A standard key with a section also sets the corresponding result
+        field.
 
-        Raises `UndeclaredArtifact` if the stage does not produce the artifact, and `ArtifactTypeError` if the value has
-        the wrong type.
+        None is valid for every key. Raises `UndeclaredArtifact` if the stage does not produce the artifact, and
+        `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
@@ -237,7 +238,8 @@ class VerificationContext:
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
         """Add entries to a mapping or list in the result to which several stages contribute, such as `trait_errors`.
 
-        Existing entries stay unchanged. Raises `ValueError` if the field already has a value of another kind.
+        Entries of a mapping with the same key are replaced; all other entries are kept. Raises `ValueError` if the
+        field already has a value of another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -357,9 +359,10 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item has ended.
+        """Call `callback` when the item has ended, even after errors.
 
-        In answer-scope stages, call it when the last item of the answer has ended.
+        In answer-scope stages, call it when the last item of the answer has ended. Callbacks are called in reverse
+        order, and may return an awaitable; their errors are only logged.
         """
         self._state.at_end.append(callback)
 

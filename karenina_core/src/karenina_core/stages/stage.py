@@ -170,7 +170,8 @@ class Stage:
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Return whether the stage runs for this item.
 
-        Called if nothing has failed and all required artifacts exist.
+        Called if all required artifacts exist and nothing has failed (unless `runs_after_error` is set). An exception
+        raised here is recorded as the item's error.
         """
         return True
 
