@@ -158,7 +158,7 @@ class Pipeline:
         """Return why the stage does not run for this item, or None if it does run.
 
         If `should_run` raises an exception, it is recorded as the item's error. Interrupts are raised (see
-        `is_interrupt`).
+        `is_interrupt`); `task` is the task in which the stage runs.
         """
         stage = planned.stage
         error = state.first_error()
@@ -185,7 +185,8 @@ class Pipeline:
     ) -> str | None:
         """Run the stage, and return the error message if it failed, or None if it succeeded.
 
-        Interrupts are raised (see `is_interrupt`).
+        The first error is recorded as the item's error. Interrupts are raised (see `is_interrupt`); `task` is the task
+        in which the stage runs.
         """
         stage = planned.stage
         earlier = state.first_error()

@@ -278,7 +278,10 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between the stages as edges, and the producers, keyed by artifact name."""
+    """Return all relations between the stages as edges, and the producers, keyed by artifact name.
+
+    `ranks` has the same meaning as in `order_stages`.
+    """
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
     for choice in selected:
@@ -327,7 +330,10 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges."""
+    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges.
+
+    `ranks` has the same meaning as in `order_stages`.
+    """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
         revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]

@@ -189,7 +189,8 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 def _show_value(problem: Any, owner: Setting | None) -> str:
     """Return `, not VALUE` if the value cannot be a secret: a number, or a string for a setting with fixed choices.
 
-    Strings are cut to 60 characters. Returns an empty string for any other value.
+    `owner` is the setting that was given the value, if known. Strings are cut to 60 characters. Returns an empty string
+    for any other value.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

@@ -325,7 +325,10 @@ class VerificationContext:
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt, so that the item runs again when its run is resumed."""
+        """Count a call that failed in every attempt, so that the item runs again when its run is resumed.
+
+        If `error` is a `NoRecordedReply`, the stage fails with this error when it ends.
+        """
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:

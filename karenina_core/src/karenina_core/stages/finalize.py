@@ -133,7 +133,11 @@ def verify_result(state: State) -> bool | None:
 
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
-    """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored."""
+    """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
+
+    `verdict` is the return value of `verify_result`. An answer that was cut off counts as truncated even if nothing was
+    compared, and an item without a verdict counts as scored even if some traits have no score.
+    """
     error = state.first_error()
     if error is not None:
         return error.outcome

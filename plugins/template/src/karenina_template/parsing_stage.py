@@ -126,9 +126,7 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether to fill the template: not if an earlier stage found that the answer fails, such as by an
-        abstention.
-        """
+        """Skip this stage if an earlier stage found that the answer fails, for example because the model abstained."""
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:

@@ -99,9 +99,7 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether to verify the answer: not if an earlier stage found an abstention or that the recursion limit
-        was reached.
-        """
+        """Skip this stage if an earlier stage found that the agent reached its turn limit or the model abstained."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:

@@ -290,13 +290,19 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates."""
+    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates.
+
+    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date."""
+    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date.
+
+    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
     for option in part.get("anyOf", [part]):

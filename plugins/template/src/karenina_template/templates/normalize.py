@@ -208,7 +208,10 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number."""
+    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number.
+
+    `after_kept` states whether the preceding character was kept for this reason.
+    """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
         return False

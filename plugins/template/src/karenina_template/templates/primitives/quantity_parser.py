@@ -145,12 +145,12 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text, in order.
+    """Return the quantities in a text, in order. `decimal` has the same meaning as in `read_quantity`.
 
-    If the whole text is one quantity, see `read_quantity`. Otherwise, words after a number are its unit only if the
-    unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is ignored if
-    there are digits elsewhere. In text without digits, English number words are read; if there are several numbers,
-    they have no units.
+    If the whole text is one quantity, it is read as `read_quantity` does. Otherwise, words after a number are its unit
+    only if the unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
+    ignored if there are digits elsewhere. In text without digits, English number words are read; if there are several
+    numbers, they have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text

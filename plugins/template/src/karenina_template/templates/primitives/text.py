@@ -119,9 +119,9 @@ class ContainsAny(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
 
-        Return None for a ground truth that is neither a string nor a list.
+        Return None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
@@ -137,9 +137,9 @@ class ContainsAll(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
 
-        Return None for a ground truth that is neither a string nor a list.
+        Return None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
@@ -167,14 +167,14 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects; in a list if the ground truth is one.
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
 
-        Return None for a ground truth that is neither a string nor a list.
+        Return None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the pattern is found."""
+        """Return whether the pattern is found. Raises `PatternTimeout` if the search takes too long."""
         text = text_of(extracted)
         if text is None:
             return False
@@ -219,7 +219,9 @@ class TraceRegex(TracePrimitive, defer_build=True):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the pattern is found at least `count_min` times."""
+        """Return whether the pattern is found at least `count_min` times. Raises `PatternTimeout` if the search takes
+        too long.
+        """
         forms = dict.fromkeys((text, compose(text)))
         return any(
             len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms

@@ -111,7 +111,9 @@ def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
 
 
 def is_reasoning(name: str) -> bool:
-    """Return whether a field with this name contains reasoning rather than a value."""
+    """Return whether a field with this name contains reasoning rather than a value, judging by the last word of the
+    name.
+    """
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
