@@ -66,10 +66,11 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state
-        to `end`.
+        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state to
+        `end`.
 
-        If this method raises an exception or is cancelled, it ends the state itself.
+        The error of a stage is recorded in the state. If this method raises an exception or is cancelled, it ends the
+        state itself.
         """
         now = time.monotonic()
         limit = self.item_timeout
@@ -122,8 +123,9 @@ class Pipeline:
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
         """Run the stages in order. Their records are added to `state` and returned.
 
-        Processes that agents started in workspaces are ended after these stages, so that an answer's tools cannot
-        affect judges.
+        The error of a stage is recorded in `state`, and later stages are skipped unless they run after errors;
+        interrupts are raised (see `is_interrupt`). Processes that agents started in workspaces are ended after these
+        stages, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -238,7 +240,9 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. Raises `late` if the stage has not ended by then."""
+    """Wait for a stage until the item's deadline. A stage that has not ended by then is cancelled, and `late` is
+    raised.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):

@@ -91,7 +91,10 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return a settings model filled in with the values in this configuration."""
+        """Return a settings model filled in with the values in this configuration.
+
+        The values are not validated again, and later calls return the same object.
+        """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]

@@ -99,10 +99,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Add a plugin that has no entry point.
+        """Add a plugin that has no entry point, listed under this `distribution` and `version`.
 
-        Raises `PluginError` if the plugin does not match the hook specifications, or offers a stage with invalid
-        declarations.
+        The owners of its hooks are told (`offered`). Raises `PluginError` if the plugin does not match the hook
+        specifications, or offers a stage with invalid declarations.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -112,7 +112,7 @@ class Plugins:
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
-        """Return every entry point with its state, sorted by kind and name."""
+        """Return every entry point and every registered plugin with its state, sorted by kind and name."""
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
@@ -283,7 +283,10 @@ class Plugins:
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements."""
+        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements.
+
+        If it raises an exception, the owner is listed as failed.
+        """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)

@@ -150,7 +150,8 @@ class VerificationContext:
     def setting(self, name: str) -> Any:
         """Return the value of a setting or, if its owner is not installed, the value in `reads`.
 
-        Raises `UndeclaredSetting` for a setting that the stage neither owns nor lists in `reads`.
+        Raises `UndeclaredSetting` for a setting that belongs neither to the core nor to the stage and is not listed in
+        `reads`.
         """
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
@@ -260,7 +261,7 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Declare that the item is not correct, and log the reason.
+        """Declare that the item is not correct, and log the reason. Later stages still run.
 
         The first veto of an item sets its outcome; the result contains all of them.
         """
@@ -294,10 +295,10 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for a call to `model` (default: the judge), ending with `user`.
+        """Return the messages for a call to `model` (default: the judge), ending with `user`, which is used unchanged.
 
         The system message contains the model's system prompt and the instructions from the task, from plugins and from
-        the user.
+        the user. The task's examples come between the system message and `user`.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)

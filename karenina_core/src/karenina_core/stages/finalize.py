@@ -62,7 +62,9 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If building the result fails, it only states the error."""
+    """Return the result of an item in any state. If the full result cannot be built, the result only states that
+    error.
+    """
     try:
         return _make_result(state)
     except Exception as failure:

@@ -235,6 +235,7 @@ class CheckStage(Stage):
         standard = standard_keys()
 
         def key(suffix: str, type: type) -> AnyKey:
+            """Return the standard key with this suffix, or a new key of this type if there is none."""
             name = f"{cls.prefix}_{suffix}"
             return standard.get(name) or ArtifactKey(name, type)
 

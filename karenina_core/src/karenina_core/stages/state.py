@@ -253,7 +253,10 @@ class StageCalls:
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails."""
+        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails.
+
+        The workspace of an agent, if there is one, is registered first (`enter_workspace`).
+        """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         making = self._state.item.ports.call(

@@ -117,12 +117,14 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of a short `value`."""
+    """Return whether the response consists only of `value`, which must be a single sentence of at most `LONGEST`
+    words.
+    """
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the short values among `values` that occur in the response."""
+    """Return the short values (at most `LONGEST` words) among `values` that occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
@@ -239,7 +241,8 @@ async def check_value(
 
     A value that the judge did not name at the first look must also be plausible when the judge sees the value itself.
     If the first look found no rejected value, another value (or "none") must score higher than `value` by a margin
-    (`LEAD`). Otherwise, `value` is returned.
+    (`LEAD`). Otherwise, `value` is returned. It is also returned, without a choice, if the response consists only of it
+    or contains no values to choose from.
     """
     if is_bare(response, value):
         return value

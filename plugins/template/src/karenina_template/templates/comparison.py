@@ -77,8 +77,8 @@ class Comparison:
     def granular(self) -> float | None:
         """Return the result of `verify_granular`. Exceptions from a class's own method propagate.
 
-        If the class overrides no method, the result is a number even if the verdict is undecided: undecided fields earn
-        nothing.
+        Unlike `verify_granular`, return a number even if the verdict is undecided, unless the class overrides a method:
+        undecided fields earn nothing.
         """
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 

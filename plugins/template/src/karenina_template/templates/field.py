@@ -110,7 +110,10 @@ class FieldRule:
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails."""
+        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails.
+
+        A rule without a ground truth, or for a field that reads the raw response, is returned unchanged.
+        """
         if self.reads_trace or self.truth is None:
             return self
         truth = coercer.coerce(name, self.truth, self.primitive)

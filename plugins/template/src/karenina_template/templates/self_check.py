@@ -105,7 +105,11 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws in the ground truths. If `changed` is None, no values are changed and no types are checked."""
+    """Yield the flaws in the ground truths.
+
+    If `changed` is None, no wrong values are tried and no types are checked. Otherwise, the wrong values are added to
+    it, keyed by field.
+    """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
@@ -214,8 +218,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one,
-    or cannot be checked.
+    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one, or cannot be checked.
+
+    `accepted` contains values that should pass, and `changed` values that should fail, keyed by field. If a field has
+    no accepted value, the class's `correct` is used.
     """
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -361,7 +367,10 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the allowed values listed in a field's schema, or an empty list if the schema lists none."""
+    """Return the allowed values listed in a field's schema, without null.
+
+    Return an empty list if the schema lists none or allows several types.
+    """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
         return []

@@ -54,8 +54,8 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape for `key` from the cache (which holds up to 1,024 shapes),
-    building and caching it if it is missing.
+    """Return the shape for `key` from the cache (which holds the 1,024 shapes used last), building and caching it if
+    it is missing.
     """
     with CLASS_BUILD_LOCK:
         shape = _shapes.get(key)
