@@ -101,8 +101,8 @@ class Plugins:
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that has no entry point, listed under this `distribution` and `version`.
 
-        The owners of its hooks are told (`offered`). Raises `PluginError` if the plugin does not match the hook
-        specifications, or offers a stage with invalid declarations.
+        The `offered` functions of the owners of its hooks are called. Raises `PluginError` if the plugin does not match
+        the hook specifications, or offers a stage with invalid declarations.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
