@@ -54,7 +54,7 @@ class Catalog(TypedDict):
 
 @cache
 def read_catalog() -> Catalog:
-    """Return the contents of `catalog.json`, which is read only once."""
+    """Return the contents of `catalog.json`, which is read only once. Callers must not change them."""
     from importlib.resources import files  # imported here because it slows down the start of the command line
 
     catalog: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))

@@ -36,7 +36,10 @@ def policy_of(spec: Callable[..., Any]) -> HookPolicy:
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return an error message if a plugin or module was made for another plugin interface version, or None."""
+    """Return an error message if a plugin or module was made for another plugin interface version, or None.
+
+    The version is the attribute `karenina_api`; without it, there is no mismatch.
+    """
     version = getattr(thing, "karenina_api", API_VERSION)
     differs = f"it was made for version {version} of the plugin interface, but this core has version {API_VERSION}"
     return None if version == API_VERSION else differs

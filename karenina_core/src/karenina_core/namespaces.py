@@ -65,7 +65,10 @@ def check_name(kind: str, name: str, owner: object) -> None:
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a plugin's settings model is neither from its own package nor from this project."""
+    """Raise `ValueError` if a plugin's settings model is neither from its own package nor from this project.
+
+    A plugin without a namespace may use any model.
+    """
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
         raise ValueError(
@@ -91,7 +94,11 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key in a file is a field owned by a plugin, or the table for a plugin's namespace."""
+    """Return whether a key in a file is a field owned by a plugin, or the table for a plugin's namespace.
+
+    Every name that contains a dot counts as owned. `kind` determines which names without a dot are fields of this
+    project's plugins.
+    """
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 

@@ -66,10 +66,11 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state
-        to `end`.
+        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state to
+        `end`.
 
-        If this method raises an exception or is cancelled, it ends the state itself.
+        The error of a stage is recorded in the state. If this method raises an exception or is cancelled, it ends the
+        state itself.
         """
         now = time.monotonic()
         limit = self.item_timeout
@@ -82,7 +83,10 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the item-scope stages for an answer and return the result, which also records stage errors."""
+        """Run the item-scope stages for an answer and return the result, which also records stage errors.
+
+        The item's `at_end` callbacks are called before this method returns, but not those of the answer.
+        """
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
@@ -100,9 +104,10 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of the item or answer in reverse order.
+        """Call the `at_end` callbacks of the item or answer in reverse order, only once even if this method is called
+        again.
 
-        Errors raised by callbacks are only logged.
+        Errors raised by callbacks are only logged; interrupts are raised (see `is_interrupt`).
         """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
@@ -118,8 +123,9 @@ class Pipeline:
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
         """Run the stages in order. Their records are added to `state` and returned.
 
-        Processes that agents started in workspaces are ended after these stages, so that an answer's tools cannot
-        affect judges.
+        The error of a stage is recorded in `state`, and later stages are skipped unless they run after errors;
+        interrupts are raised (see `is_interrupt`). Processes that agents started in workspaces are ended after these
+        stages, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -154,7 +160,7 @@ class Pipeline:
         """Return why the stage does not run for this item, or None if it does run.
 
         If `should_run` raises an exception, it is recorded as the item's error. Interrupts are raised (see
-        `is_interrupt`).
+        `is_interrupt`); `task` is the task in which the stage runs.
         """
         stage = planned.stage
         error = state.first_error()
@@ -181,7 +187,8 @@ class Pipeline:
     ) -> str | None:
         """Run the stage, and return the error message if it failed, or None if it succeeded.
 
-        Interrupts are raised (see `is_interrupt`).
+        The first error is recorded as the item's error. Interrupts are raised (see `is_interrupt`); `task` is the task
+        in which the stage runs.
         """
         stage = planned.stage
         earlier = state.first_error()
@@ -233,7 +240,9 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. Raises `late` if the stage has not ended by then."""
+    """Wait for a stage until the item's deadline. A stage that has not ended by then is cancelled, and `late` is
+    raised.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):

@@ -59,12 +59,12 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Return the names in order, and any problems: a cycle, or an answer-scope stage that waits for an
-    item-scope stage.
+    """Return the names in order, and any problems: a cycle, or an answer-scope stage that waits for an item-scope
+    stage.
 
-    Among nodes whose predecessors have all been placed, those with answer scope come first, then those with the lowest
-    rank, then the first name. A node without a rank gets the highest rank of the nodes it waits for, and comes after
-    other nodes with that rank.
+    If there is a cycle, no names are returned. Among nodes whose predecessors have all been placed, those with answer
+    scope come first, then those with the lowest rank, then the first name. A node without a rank gets the highest rank
+    of the nodes it waits for, and comes after other nodes with that rank.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
@@ -222,7 +222,8 @@ def make_plan(
     `failures` contains the names of plugins that are not used, with the reasons; a failure is a problem only if a stage
     with that name is needed. `conflicts` contains problems with names offered by several distributions. The order of
     `offered` has no effect. `known` is a cache shared by questions, which stores plans by the names and distributions
-    of their stages. Raises `PlanError` listing all problems.
+    of their stages; the `left_out` of a plan from the cache is that of the question for which it was made. Raises
+    `PlanError` listing all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -241,10 +242,11 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan for the selected stages: their order and the reasons for it. Raises `PlanError` for a cycle.
+    """Return the plan for the selected stages: their order and the reasons for it.
 
-    `ranks` replaces the ranks of slots, by stage name. Ranks are only used to break ties; tests permute them to prove
-    this.
+    `left_out` contains names of stages with the reasons why they are left out. `ranks` replaces the ranks of slots, by
+    stage name. Ranks are only used to break ties; tests permute them to prove this. Raises `PlanError` for a cycle, and
+    if an answer-scope stage waits for an item-scope stage.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -276,7 +278,10 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between the stages as edges, and the producers, keyed by artifact name."""
+    """Return all relations between the stages as edges, and the producers, keyed by artifact name.
+
+    `ranks` has the same meaning as in `order_stages`.
+    """
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
     for choice in selected:
@@ -298,7 +303,10 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield the edges to `one` from the producers and revisers of the artifacts that `one` reads or revises."""
+    """Yield the edges to `one` from the producers and revisers of the artifacts that `one` reads or revises.
+
+    If `one` reads everything, yield edges from all other stages.
+    """
     stage = one.stage
     if stage.optional is ANY:
         for other in selected:
@@ -322,7 +330,10 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges."""
+    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges.
+
+    `ranks` has the same meaning as in `order_stages`.
+    """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
         revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]

@@ -87,7 +87,11 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages named in the configuration for a slot; `here` contains the stages offered for the slot."""
+        """Select the stages named in the configuration for a slot; `here` contains the stages offered for the slot.
+
+        A name that is not a stage for this slot is a problem with the plan. Stages in `here` that are not named are
+        left out.
+        """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
             self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
@@ -142,7 +146,7 @@ class StageSelection:
         self.problems.append(f"slot {slot.config_name} needs a stage, but none is selected: {cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
-        """Select the stages in `here` that are included in the plan."""
+        """Select the stages in `here` that are included in the plan, and leave out the others."""
         for offer in here:
             answer = self._is_included(offer)
             if answer:
@@ -151,7 +155,7 @@ class StageSelection:
                 self.left_out.append((offer.stage.name, _why_not(answer)))
 
     def check_traits_have_stages(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Add a problem if no selected stage scores one of the question's rubric traits."""
+        """Add a problem if the question has rubric traits that no selected stage in `here` scores."""
         selected = [offer for offer in here if offer in self.stages]
         traits = [
             trait.name
@@ -192,8 +196,8 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Check that each artifact has one producer and one type, and that each stage produces what its slot
-        requires.
+        """Add a problem for each artifact with several producers or types, and for each stage that does not produce
+        what its slot requires.
         """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
@@ -227,7 +231,7 @@ class StageSelection:
         """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
 
         A stage is left out if the producer of its artifact is installed but left out. It is a problem if no installed
-        stage produces the artifact, if the configuration names the stage, or if its slot must have a stage.
+        stage produces the artifact, if the configuration names the stage (`named`), or if its slot must have a stage.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -265,7 +269,7 @@ def select(
 
     `failures` maps names of plugins to the reasons why they are not used; a reason is a problem only if the plugin's
     stage is needed. `conflicts` contains problems with names offered by several distributions, because it is not known
-    which distribution the user meant.
+    which distribution the user meant. Problems are returned with the selection, not raised.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -295,7 +299,10 @@ def select(
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
-    """Return one instance of each stage class, sorted by name, and the problems: names that are offered twice."""
+    """Return one instance of each stage class, sorted by name, and the problems: names that are offered twice.
+
+    Stages with such a name are left out.
+    """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in offered:
         by_name.setdefault(registered.stage.name, []).append(registered)
@@ -340,7 +347,10 @@ def _why_not(answer: object) -> str:
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
-    """Return why no selected stage produces an artifact, and how to fix this."""
+    """Return why no selected stage produces an artifact, and how to fix this.
+
+    `left_out` contains the names of its producers that are not in the plan.
+    """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan: choose it under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)

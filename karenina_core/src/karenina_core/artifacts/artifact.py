@@ -113,5 +113,5 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 
 
 def find_slot(name: str) -> Slot | None:
-    """Return the slot with this configuration name, or None if there is no such slot."""
+    """Return the slot with this configuration name, ignoring case, or None if there is no such slot."""
     return Slot.__members__.get(name.upper())

@@ -260,7 +260,7 @@ def prompt_tasks() -> frozenset[str]:
 def not_loaded(plugins: Plugins | None = None) -> str:
     """Return a suffix for errors about unknown names, or an empty string if no plugin failed to load.
 
-    The suffix states which plugins failed to load and why.
+    The suffix states which of `plugins` (by default, the active plugins) failed to load and why.
     """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
@@ -285,10 +285,10 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`: `text` itself if the setting takes strings, or otherwise the result of `read`.
+    """Return the value of `name=text`.
 
-    By default, `read` parses JSON; it is also used for unknown names. If `read` raises `ValueError`, `text` itself is
-    returned.
+    This is `text` itself if the setting takes strings, paths or literals, or otherwise the result of `read`, which
+    parses JSON by default and is also used for unknown names. If `read` raises `ValueError`, `text` itself is returned.
     """
     setting = all_settings().get(name)
     return _read_value(text, setting.info.annotation if setting is not None else None, read)

@@ -91,7 +91,10 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return a settings model filled in with the values in this configuration."""
+        """Return a settings model filled in with the values in this configuration.
+
+        The values are not validated again, and later calls return the same object.
+        """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
@@ -118,7 +121,11 @@ class VerificationConfig(BaseModel):
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again."""
+        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again.
+
+        The changed names no longer count as set by a benchmark file. Raises `ConfigError` for unknown names and invalid
+        values.
+        """
         changes = flatten_settings(changes)
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
@@ -129,7 +136,7 @@ class VerificationConfig(BaseModel):
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark these names as set by a benchmark file, and return this configuration itself, not a copy."""
+        """Mark only these names as set by a benchmark file, and return this configuration itself, not a copy."""
         self._from_benchmark = frozenset(names)
         return self
 
@@ -185,7 +192,8 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 def _show_value(problem: Any, owner: Setting | None) -> str:
     """Return `, not VALUE` if the value cannot be a secret: a number, or a string for a setting with fixed choices.
 
-    Strings are cut to 60 characters. Returns an empty string for any other value.
+    `owner` is the setting that was given the value, if known. Strings are cut to 60 characters. Returns an empty string
+    for any other value.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

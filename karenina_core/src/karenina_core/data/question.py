@@ -135,7 +135,10 @@ class Question(BaseModel, defer_build=True):
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """Return a validated copy with these fields changed and all others, including `id`, unchanged."""
+        """Return a validated copy with these fields changed and all others, including `id`, unchanged.
+
+        The copy has no attachment.
+        """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:
             values["answer_template"] = self._answer_class

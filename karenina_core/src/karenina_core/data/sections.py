@@ -161,11 +161,17 @@ class VerificationResultRubric(Section):
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
-        """Return the scores of all kinds, keyed by trait name."""
+        """Return the scores of all kinds, keyed by trait name. The score of a trait that could not be scored may be
+        None.
+        """
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own), or None if there is no score."""
+        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own), or None if the trait is not in the
+        result.
+
+        The score itself may be None if the trait could not be scored.
+        """
         for kind, scores in self._by_kind().items():
             if name in scores:
                 return scores[name], kind.removesuffix("_trait_scores")

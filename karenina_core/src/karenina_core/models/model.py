@@ -38,7 +38,7 @@ def _refuse_mask(value: Any) -> Any:
 def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
     """Yield the location and value of every string in a JSON value. Locations look like `extra.headers.0`.
 
-    The location of a value that is itself a string is `it`.
+    `place` is the location of the value itself: `it` for the outermost value, which is left out of the other locations.
     """
     if isinstance(value, str):
         yield place, value

@@ -91,7 +91,11 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the message that `to_dict` converted to `data`. Raises `ValueError` for an unknown role or field."""
+        """Return the message that `to_dict` converted to `data`.
+
+        Raises `ValueError` for an unknown role or field, and `TypeError` for a tool call with missing or unknown
+        fields.
+        """
         names = {item.name for item in fields(cls)}
         unknown = sorted(set(data) - names)
         if unknown:

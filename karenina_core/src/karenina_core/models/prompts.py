@@ -72,7 +72,9 @@ def assemble(
 ) -> list[Message]:
     """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part `user`.
 
-    `added` contains the instructions from plugins, and `user_instructions` is the user's `prompt_config`.
+    `added` contains the instructions from plugins. `user_instructions` is the user's `prompt_config`, of which only the
+    entries for the task and its family are used. The system message is left out if it would be empty. `user` is used
+    unchanged: the caller must fence untrusted text in it.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
@@ -125,7 +127,10 @@ def break_special_tokens(text: str) -> str:
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Return a JSON value in which special tokens in strings are as they were before `break_special_tokens`."""
+    """Return a JSON value in which special tokens in strings are as they were before `break_special_tokens`.
+
+    The keys of objects are left unchanged.
+    """
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):

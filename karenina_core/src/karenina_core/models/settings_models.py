@@ -58,7 +58,9 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields whose mark is not `any`, in the order of the fields."""
+    """Return the names of the fields whose mark is not `any`, including fields without a mark, in the order of the
+    fields.
+    """
     return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
 
 

@@ -148,7 +148,11 @@ def canonical(distribution: str) -> str:
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info` if its distribution is the one to use for the name, or otherwise a copy stating why it is not."""
+    """Return `info` if its distribution is the one to use for the name, or otherwise a copy stating why it is not.
+
+    `rivals` are the entry points with this name, including `info`. `picked` is the distribution that the user chose for
+    the name, or None.
+    """
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info

@@ -99,10 +99,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Add a plugin that has no entry point.
+        """Add a plugin that has no entry point, listed under this `distribution` and `version`.
 
-        Raises `PluginError` if the plugin does not match the hook specifications, or offers a stage with invalid
-        declarations.
+        The `offered` functions of the owners of its hooks are called. Raises `PluginError` if the plugin does not match
+        the hook specifications, or offers a stage with invalid declarations.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -112,7 +112,7 @@ class Plugins:
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
-        """Return every entry point with its state, sorted by kind and name."""
+        """Return every entry point and every registered plugin with its state, sorted by kind and name."""
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
@@ -155,7 +155,8 @@ class Plugins:
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
 
-        The hook is called once, and again each time another plugin has been registered.
+        The hook is called once, and again each time another plugin has been registered. Between these calls, the same
+        list is returned, so callers must not change it.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -167,15 +168,20 @@ class Plugins:
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used."""
+        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used.
+
+        The plugins stay registered, so their hooks are still called.
+        """
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the objects offered through a kind of entry point, sorted by name and distribution.
+        """Return the objects offered through a kind of entry point, `stage` or `adapter`, sorted by name and
+        distribution.
 
-        Objects with a blocked or conflicting entry point are left out.
+        Objects with an entry point that is blocked, conflicting or failed are left out. Callers must not change the
+        list.
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
@@ -277,7 +283,10 @@ class Plugins:
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements."""
+        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements.
+
+        If it raises an exception, the owner is listed as failed.
+        """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
@@ -312,7 +321,9 @@ def active_plugins() -> Plugins:
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins of these kinds that a selection allows, discovered once per process."""
+    """Return the installed plugins of these kinds (None: all kinds) that a selection allows, discovered once per
+    process.
+    """
     return Plugins.discover(selection, kinds=kinds)
 
 

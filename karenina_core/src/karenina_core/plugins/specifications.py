@@ -59,9 +59,10 @@ class Specifications:
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`.
+        """Import the modules of `points`, and return their specifications and those of the core.
 
-        If two modules specify the same hook, neither is used, unless one is the core's.
+        If two modules specify the same hook, neither is used, unless one is the core's. Entry points that are not used,
+        or that cannot be loaded, are in `problems`.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]

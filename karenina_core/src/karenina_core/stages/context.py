@@ -150,7 +150,8 @@ class VerificationContext:
     def setting(self, name: str) -> Any:
         """Return the value of a setting or, if its owner is not installed, the value in `reads`.
 
-        Raises `UndeclaredSetting` for a setting that the stage neither owns nor lists in `reads`.
+        Raises `UndeclaredSetting` for a setting that belongs neither to the core nor to the stage and is not listed in
+        `reads`.
         """
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
@@ -161,7 +162,7 @@ class VerificationContext:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that adds the stage and the question to each line."""
+        """A logger that puts the question's id before each message."""
         return _StageLog(logger, {"stage": self._planned.name, "question": self.question.id})
 
     # ---- artifacts
@@ -190,10 +191,11 @@ class VerificationContext:
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact. A standard key with a section also sets the corresponding result field.
+        """Create an artifact, or replace its value. A standard key with a section also sets the corresponding result
+        field.
 
-        Raises `UndeclaredArtifact` if the stage does not produce the artifact, and `ArtifactTypeError` if the value has
-        the wrong type.
+        None is valid for every key. Raises `UndeclaredArtifact` if the stage does not produce the artifact, and
+        `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
@@ -237,7 +239,8 @@ class VerificationContext:
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
         """Add entries to a mapping or list in the result to which several stages contribute, such as `trait_errors`.
 
-        Existing entries stay unchanged. Raises `ValueError` if the field already has a value of another kind.
+        Entries of a mapping with the same key are replaced; all other entries are kept. Raises `ValueError` if the
+        field already has a value of another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -258,7 +261,7 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Declare that the item is not correct, and log the reason.
+        """Declare that the item is not correct, and log the reason. Later stages still run.
 
         The first veto of an item sets its outcome; the result contains all of them.
         """
@@ -292,10 +295,10 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for a call to `model` (default: the judge), ending with `user`.
+        """Return the messages for a call to `model` (default: the judge), ending with `user`, which is used unchanged.
 
         The system message contains the model's system prompt and the instructions from the task, from plugins and from
-        the user.
+        the user. The task's examples come between the system message and `user`.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -323,7 +326,10 @@ class VerificationContext:
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt, so that the item runs again when its run is resumed."""
+        """Count a call that failed in every attempt, so that the item runs again when its run is resumed.
+
+        If `error` is a `NoRecordedReply`, the stage fails with this error when it ends.
+        """
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
@@ -357,9 +363,10 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item has ended.
+        """Call `callback` when the item has ended, even after errors.
 
-        In answer-scope stages, call it when the last item of the answer has ended.
+        In answer-scope stages, call it when the last item of the answer has ended. Callbacks are called in reverse
+        order, and may return an awaitable; their errors are only logged.
         """
         self._state.at_end.append(callback)
 

@@ -62,7 +62,9 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If building the result fails, it only states the error."""
+    """Return the result of an item in any state. If the full result cannot be built, the result only states that
+    error.
+    """
     try:
         return _make_result(state)
     except Exception as failure:
@@ -133,7 +135,11 @@ def verify_result(state: State) -> bool | None:
 
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
-    """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored."""
+    """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
+
+    `verdict` is the return value of `verify_result`. An answer that was cut off counts as truncated even if nothing was
+    compared, and an item without a verdict counts as scored even if some traits have no score.
+    """
     error = state.first_error()
     if error is not None:
         return error.outcome
@@ -170,7 +176,9 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 def _to_json_values(value: Any, levels: int) -> Any:
     """Return `value` with every part converted to JSON values.
 
-    Down to a depth of `levels`, only parts that cannot be converted are replaced.
+    Objects that JSON does not have become strings, as do NaN and infinities. Anything that still cannot be converted is
+    replaced with a string that names its type: down to a depth of `levels`, only the part in question, and below that
+    the whole value.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
@@ -187,7 +195,7 @@ def _to_json_values(value: Any, levels: int) -> Any:
 def _sections(state: State) -> dict[str, dict[str, Any]]:
     """Return the result fields by section: first those from artifacts, then those set by name.
 
-    The fields of an item override those of its answer.
+    The fields of an item override those of its answer. Artifacts whose value is None are left out.
     """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
@@ -203,7 +211,10 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return the values of a result, with values of the wrong type moved to the extensions."""
+    """Return `values`, the values of a result, with those of the wrong type moved to the extensions.
+
+    `values` is changed in place.
+    """
     invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
@@ -215,7 +226,7 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the values extracted by the judge, and the ground truth."""
+    """Return the values extracted by the judge, and the ground truth, or an empty dict if there is no template."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:

@@ -170,7 +170,8 @@ class Stage:
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Return whether the stage runs for this item.
 
-        Called if nothing has failed and all required artifacts exist.
+        Called if all required artifacts exist and nothing has failed (unless `runs_after_error` is set). An exception
+        raised here is recorded as the item's error.
         """
         return True
 
@@ -234,6 +235,7 @@ class CheckStage(Stage):
         standard = standard_keys()
 
         def key(suffix: str, type: type) -> AnyKey:
+            """Return the standard key with this suffix, or a new key of this type if there is none."""
             name = f"{cls.prefix}_{suffix}"
             return standard.get(name) or ArtifactKey(name, type)
 

@@ -253,7 +253,10 @@ class StageCalls:
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails."""
+        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails.
+
+        The workspace of an agent, if there is one, is registered first (`enter_workspace`).
+        """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         making = self._state.item.ports.call(
@@ -279,7 +282,9 @@ class StageCalls:
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt."""
+        """Count a call that failed in every attempt. Only the first `NoRecordedReply` is stored in
+        `no_recorded_reply`.
+        """
         self.failed += 1
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
@@ -304,7 +309,10 @@ class StagePort:
         """Do nothing, because the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
-        """Return an awaitable for the model's reply to `messages`. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the model's reply to `messages`. Awaiting it may raise `PortError`.
+
+        By default, `info` is that of the item.
+        """
         return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
@@ -312,12 +320,15 @@ class StagePort:
     ) -> Coroutine[Any, Any, ParserReply]:
         """Return an awaitable for the model's JSON reply, requested to match `schema`.
 
-        Awaiting it may raise `PortError`.
+        By default, `info` is that of the item. Awaiting the reply may raise `PortError`.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
-        """Return an awaitable for the conversation of an agent. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the conversation of an agent. Awaiting it may raise `PortError`.
+
+        By default, `info` is that of the item.
+        """
         return self._calls.call(ModelRequest(self._model, messages, info, options=options))

@@ -30,7 +30,11 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives provided by plugins. Invalid primitives are listed as failed."""
+    """Register the primitives provided by plugins. Invalid primitives, and those whose name is taken, are listed as
+    failed.
+
+    Raises `TypeError` if a plugin provides an object that is not a subclass of `Primitive`.
+    """
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive
 

@@ -198,8 +198,9 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about boolean fields filled by small judges, and about templates
-        on which `check_values` has no effect.
+        """Warn about boolean fields filled by small judges, and about templates on which `check_values` has no effect.
+
+        Returns the needs of the base class.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -275,7 +276,10 @@ def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the list of rejected values, and `schema` with this list placed before its other fields."""
+    """Return the name of the list of rejected values, and a copy of `schema` with this list placed before its fields.
+
+    All fields of the copy are required. The name is the first in `NAMES` that is not a field of `schema`.
+    """
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
     return name, {**schema, "properties": properties, "required": list(properties)}

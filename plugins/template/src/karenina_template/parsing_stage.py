@@ -103,10 +103,17 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER when no judge is needed. Does nothing by default."""
+        """Set artifacts other than PARSED_ANSWER, which is already set, when no judge is called. Does nothing by
+        default.
+
+        This is called if no field needs a judge, and also if the answer has no text.
+        """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether a judge fills any field of the question's template, or False if that template is invalid."""
+        """Return whether a judge fills any field of the question's template.
+
+        Return False if the question has no valid template, or if the base class needs no judge.
+        """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
 
@@ -119,11 +126,15 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip this stage for items that failed in an earlier stage."""
+        """Skip this stage if an earlier stage found that the answer fails, for example because the model abstained."""
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge, if one is needed, and set the filled template."""
+        """Call the judge, if one is needed, and set the filled template.
+
+        If the judge's replies are invalid, or the answer cannot be shown to a judge, mark an error with PARSE_ERROR
+        instead.
+        """
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
@@ -162,9 +173,9 @@ async def fill_template(
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields
       are recorded under the keys unless they are empty. If the first reply could not be used unchanged, `parsing` also
       records the mode, the number of tries, and whether the reply was repaired.
-    - `check`: a function that raises `ValueError` if the filled template does not fit the response. The judge is then
-      asked again. It is also asked again if it returns a date although `text` contains none.
-    - `text`: the text that the judge reads; by default, the raw response.
+    - `check`: a function that receives the filled template and the raw response, and raises `ValueError` if they do
+      not fit. The judge is then asked again. It is also asked again if it returns a date although `text` contains none.
+    - `text`: the text that the judge reads, used only for this check of dates; by default, the raw response.
 
     Raises `PortError` or `StructuredError`, as `ask` does.
     """

@@ -27,11 +27,11 @@ class _Loaded:
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, or None if it has none. The template is loaded only once per `trust`.
+    """Return the question's answer template, or None if it has none.
 
-    `trust` decides which sources may be executed (by default, none). Classes, and sources that contain only
-    declarations, need no trust. Raises `TemplateError` for an invalid template, and `UntrustedTemplate` for code that
-    is not trusted.
+    The template is stored with the question, and loaded again only if a different `trust` is passed. `trust` decides
+    which sources may be executed (by default, none). Classes, and sources that contain only declarations, need no
+    trust. Raises `TemplateError` for an invalid template, and `UntrustedTemplate` for code that is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -50,7 +50,8 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 def may_need_judge(question: Question) -> bool:
     """Return whether the question's template may have a field that a judge fills, without loading the template.
 
-    The result can be True for a template without such a field, but is never False for a template with one.
+    The result can be True for a template without such a field, and for a question without a template source, but is
+    never False for a template with such a field.
     """
     if isinstance(question.attachment, _Loaded) or question.answer_template is None:
         return True
@@ -60,7 +61,9 @@ def may_need_judge(question: Question) -> bool:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Store `template`, which the caller must have loaded without trust, so that `template_of` returns it."""
+    """Store `template`, which the caller must have loaded without trust, so that `template_of` returns it for any
+    trust.
+    """
     question.attach(_Loaded(template, None))
 
 
@@ -78,6 +81,7 @@ def template_source_of(question: Question) -> str | None:
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
     """Return a source from which another process can load the question's template, or None if it has no template.
 
+    The source of a template class is loaded with `trust` to test it; a question's own source is returned untested.
     Raises `TemplateError` for a class whose source is unavailable or cannot be loaded on its own.
     """
     source = template_source_of(question)
@@ -87,8 +91,9 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field, or an empty mapping
-    if the template cannot be loaded.
+    """Return the plugin options in the question's template, keyed by field. Fields without options are left out.
+
+    Return an empty mapping if there is no template or it cannot be loaded.
     """
     try:
         template = template_of(question, trust)

@@ -99,7 +99,10 @@ class ValidateTemplate(Stage):
         return True
 
     def execute(self, context: VerificationContext) -> None:
-        """Load the template, bind it to the question, and test its code with sample answers."""
+        """Load the template, bind it to the question, and test its code with sample answers.
+
+        If there is no template, or it is invalid or not trusted, the item ends with TEMPLATE_ERROR.
+        """
         question = context.question
         try:
             bound = _bind_template(question, context.trust)
@@ -135,8 +138,10 @@ def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, or None if it does not;
-    `check_samples` may raise `TemplateError`.
+    """Return why `verify()` fails for every answer, or None if it does not.
+
+    A template without code is not checked. Raises `TemplateError` if other code fails for every answer; see
+    `check_samples`.
     """
     if bound is None or not bound.template.has_code:
         return None

@@ -57,7 +57,8 @@ class VerifyTemplate(Stage):
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether the template may have a primitive that defines `before_run`.
 
-        Only the template's source is searched, because loading it is slow.
+        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
+        class.
         """
         from karenina_template.templates import known_primitives
 
@@ -98,7 +99,7 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip this stage for items that failed in an earlier stage."""
+        """Skip this stage if an earlier stage found that the agent reached its turn limit or the model abstained."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
@@ -124,7 +125,9 @@ class VerifyTemplate(Stage):
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
         """Set the artifacts for the fields.
 
-        If `verify()` raises an exception, the fields fail. Only `InvalidAnswer` is raised again.
+        If `verify()` raises an exception other than `InvalidAnswer`, a warning is logged and the fields fail.
+        Exceptions from `verify_granular()` are only recorded; those from the class's own `field_results()` and
+        `field_scores()` propagate.
         """
         from karenina_template.templates.comparison import Comparison
         from karenina_template.templates.errors import InvalidAnswer

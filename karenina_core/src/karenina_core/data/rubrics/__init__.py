@@ -94,7 +94,10 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Return the list with JSON values replaced by instances of the trait class registered for their `type`."""
+        """Return the list with JSON values replaced by instances of the trait class registered for their `type`.
+
+        Any iterable becomes a list, except for strings and mappings, which are returned unchanged like all other data.
+        """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
         return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in value]
@@ -135,10 +138,10 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """Return a rubric with the traits of the benchmark and the question; within each kind, the benchmark's
-        come first.
+        """Return a rubric with the traits of the benchmark and the question; within each kind, the benchmark's come
+        first.
 
-        Raises `ValueError` if both contain a trait with the same name.
+        None counts as a rubric without traits. Raises `ValueError` if both contain a trait with the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()

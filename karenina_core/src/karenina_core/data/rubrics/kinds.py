@@ -156,7 +156,10 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return a function's source, and the reason why it does not work on its own, or None if it does."""
+    """Return a function's source, and the reason why it does not work on its own, or None if it does.
+
+    If there is no source, a comment is returned in its place.
+    """
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):

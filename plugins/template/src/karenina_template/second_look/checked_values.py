@@ -117,20 +117,23 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of a short `value`."""
+    """Return whether the response consists only of `value`, which must be a single sentence of at most `LONGEST`
+    words.
+    """
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the short values among `values` that occur in the response."""
+    """Return the short values (at most `LONGEST` words) among `values` that occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return the `known` and `listed` values that may be the answer, as written in the response.
+    """Return the `known` and `listed` values that may be the answer, as written in the response and in the order found
+    there.
 
-    A listed value is left out if all its words are in the question, or if it is a clause that contains another value.
-    At most `len(LETTERS)` values are returned.
+    A listed value is left out if all its words are in the question. Any value is left out if it is a clause that
+    contains another value. At most `len(LETTERS)` values are returned.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -164,7 +167,9 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of a form's only field if that field accepts any string, or None for any other form."""
+    """Return the name of a form's only field if that field accepts any string (and possibly null), or None for any
+    other form.
+    """
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -180,11 +185,11 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Have the judge take a second look at `response`, and return the value it chooses as the answer,
-    or None if it chooses none.
+    """Have the judge take a second look at `response`, and return the value it chooses as the answer, or None if it
+    chooses none.
 
     `value` and `rejected` come from the first look. If a reply cannot be used, `value` is returned and the error is
-    recorded in the result field `parsing`.
+    recorded in the result field `parsing`. Raises `PortError` if the judge cannot be reached.
     """
     try:
         return await check_value(
@@ -208,11 +213,12 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers and dates, keyed by field, that the judge chooses in place of values it seems to have misread.
+    """Return the numbers and dates, keyed by field, that the judge chooses in place of values it seems to have
+    misread.
 
-    `values` is the judge's first reply to the same `request`. If the judge's choice cannot be used, an empty mapping is
-    returned and the error is recorded in the result field `parsing`. However, if a date had to be chosen, the error is
-    raised as `StructuredError`.
+    `values` is the judge's first reply to the same `request`. If no value seems misread, the judge is not called, and
+    the mapping is empty. If the judge's choice cannot be used, an empty mapping is returned and the error is recorded
+    in the result field `parsing`. However, if a date had to be chosen, the error is raised as `StructuredError`.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -235,7 +241,8 @@ async def check_value(
 
     A value that the judge did not name at the first look must also be plausible when the judge sees the value itself.
     If the first look found no rejected value, another value (or "none") must score higher than `value` by a margin
-    (`LEAD`). Otherwise, `value` is returned.
+    (`LEAD`). Otherwise, `value` is returned. It is also returned, without a choice, if the response consists only of it
+    or contains no values to choose from.
     """
     if is_bare(response, value):
         return value
@@ -335,7 +342,7 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
     """Return the response's multi-word numbers that the judge may have misread as `value`; see `choices_of`.
 
-    Return an empty sequence if `value` is in the response, is not a whole number, or has a single digit.
+    Return an empty sequence if `value` is in the response, is not a whole number, or is less than 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:

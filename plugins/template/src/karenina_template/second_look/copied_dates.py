@@ -94,9 +94,9 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in `response` in ISO format, or an empty list if `response` contains the year of `value`.
+    """Return the dates in `response` in ISO format if `value`, the date extracted by the judge, seems to be invented.
 
-    `value` is the date extracted by the judge.
+    Return an empty list if `value` is not a date or its year does not seem invented; see `_is_invented`.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -106,8 +106,8 @@ def date_choices(value: object, response: str) -> list[str]:
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     """Raise `InvalidReply` if a template filled from `text` contains a date although `text` cannot contain one.
 
-    A text without digits, number words or time words, such as *I do not know*, cannot contain a date. Dates from the
-    question are accepted, because a response such as *yes* may refer to them.
+    A text without digits, number words or time words, such as *I do not know*, cannot contain a date. Dates are
+    accepted if the question contains the date or its year, because a response such as *yes* may refer to them.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -120,8 +120,9 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield the field name and value of each date in the template's fields,
-    including dates within strings and lists.
+    """Yield the field name and value of each date in the template's fields, including items of lists.
+
+    A string counts as a date if the whole string can be read as one. An ambiguous string gives its first reading.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -149,8 +150,9 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` for a date whose year is not in the response,
-    unless the response has dates to choose from.
+    """Raise `InvalidReply` for a date whose year seems to be invented, unless the response has dates to choose from.
+
+    Only fields whose value is a date are checked, not strings or lists. See `_is_invented` for which years are meant.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)

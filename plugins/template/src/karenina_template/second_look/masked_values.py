@@ -181,7 +181,8 @@ class MaskedText:
     def shown(self, letters: Mapping[str, str]) -> str:
         """Return the response with each value replaced by its letter.
 
-        If there are letters, only nearby sentences are kept.
+        `letters` must contain a letter for each of `values`. If there are values, only sentences near one are kept,
+        separated by single spaces.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
@@ -197,14 +198,15 @@ class MaskedText:
 
 
 def normalize_value(value: str) -> str:
-    """Return `value` in lower case, with single spaces and without surrounding punctuation."""
+    """Return `value` folded and in lower case, with single spaces and without surrounding punctuation."""
     return " ".join(fold(value).strip(_EDGES).casefold().split())
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
     """Return the mean log-probability that each of `values` is the answer in `response`.
 
-    The key None means "no answer". `values` must be written as in the response.
+    The key None means "no answer". There must be at most four `values`, written as in the response. The judge is called
+    twice, with the letters exchanged.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):

@@ -96,12 +96,15 @@ class AnswerKey:
         return "; ".join(reasons) or None
 
     def grade(self, scores: Mapping[str, float | None]) -> float:
-        """Return the strategy's granular score, 0 to 1, given the fields' credits."""
+        """Return the strategy's granular score, 0 to 1, given the fields' credits. A credit of None earns nothing."""
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree over the verified `fields`. Raises `TemplateError` if the strategy is invalid."""
+    """Return `strategy` as a tree over the verified `fields`; a string is the name of a field.
+
+    Raises `TemplateError` if the strategy is invalid or names a field that is not verified.
+    """
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
     if not isinstance(strategy, AllOf | AnyOf | AtLeastN | FieldCheck):
@@ -265,8 +268,8 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make every new instance of the class call `ground_truth()`,
-    and set `correct` to the ground truths of verified fields.
+    """Make every new instance of the class call `ground_truth()`, and set `correct` to the ground truths of verified
+    fields unless the class has set it.
 
     `model_post_init` is replaced only for classes with ground truths. The classes shared by declared templates have
     none, and must remain fast.

@@ -55,7 +55,8 @@ class Template:
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
         """Return the template for a class with this shape and source.
 
-        Raises `TemplateError` if the class verifies nothing.
+        If `source` is None, the template ID is computed from the class's name, schema, rules and strategy, and `source`
+        of the template is unavailable. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
@@ -260,7 +261,8 @@ class BoundTemplate:
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
         """Return the values, repaired to fit their fields, and the ambiguous dates in a separate dict keyed by field.
 
-        Ambiguous dates remain strings, because the primitive can return `Undecided` for them.
+        Ambiguous dates remain strings, because the primitive can return `Undecided` for them. Dates of fields without a
+        primitive, or of a class with its own `verify`, are never put into the separate dict.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -288,13 +290,19 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates."""
+    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates.
+
+    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date."""
+    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date.
+
+    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
     for option in part.get("anyOf", [part]):
@@ -319,7 +327,10 @@ def template_id(source: str) -> str:
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` if a class verifies nothing, that is, has no rule, `verify`, pattern or `correct`."""
+    """Raise `TemplateError` if a class verifies nothing, that is, has no rule, `verify`, pattern or `correct`.
+
+    A class that raises an exception when it is created without values is accepted.
+    """
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
     try:

@@ -75,7 +75,11 @@ class Comparison:
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`. Exceptions from a class's own method propagate."""
+        """Return the result of `verify_granular`. Exceptions from a class's own method propagate.
+
+        Unlike `verify_granular`, return a number even if the verdict is undecided, unless the class overrides a method:
+        undecided fields earn nothing.
+        """
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
     def results(self) -> dict[str, bool | None]:
@@ -121,7 +125,8 @@ class Comparison:
         """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
 
         "All pass" and "all fail" are tried first. They suffice unless a passing field can make `verify` fail. For more
-        than six undecided fields, not all combinations are tried.
+        than six undecided fields, not all combinations are tried. Return False if `verify` raises an exception or
+        fields remain undecided. Raises `InvalidAnswer` if a method returns an invalid result.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)

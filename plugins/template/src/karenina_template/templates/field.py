@@ -83,7 +83,8 @@ class FieldRule:
     def passes(self, value: object, response: str) -> bool | Undecided:
         """Return whether `value` passes, or whether `response` passes if the field reads the raw response.
 
-        Raises `InvalidAnswer` if the primitive returns anything but True, False or `Undecided`.
+        In the latter case, a ground truth of False reverses the result. Raises `InvalidAnswer` if the primitive returns
+        anything but True, False or `Undecided`.
         """
         primitive = self.primitive
         answer: object = primitive.check_trace(response) if self.reads_trace else primitive.check(value, self.truth)
@@ -99,15 +100,20 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value`, from 0 to 1, given the result of `passes`,
-        or None if that result is undecided.
+        """Return the credit for `value`, from 0 to 1, given the result of `passes`, or None if that result is
+        undecided.
+
+        The credit is 1 or 0 for a pass or failure unless the primitive gives partial credit.
         """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails."""
+        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails.
+
+        A rule without a ground truth, or for a field that reads the raw response, is returned unchanged.
+        """
         if self.reads_trace or self.truth is None:
             return self
         truth = coercer.coerce(name, self.truth, self.primitive)
@@ -128,7 +134,8 @@ def make_rule(
 ) -> FieldRule:
     """Return the rule for a field. `UNSET` marks an argument that was not passed.
 
-    Raises `TemplateError` if an argument is invalid.
+    If the primitive reads the raw response, the ground truth defaults to True. Raises `TemplateError` if an argument is
+    invalid.
     """
     if not isinstance(verify_with, Primitive):
         shown = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
@@ -214,7 +221,10 @@ def is_verified(info: FieldInfo) -> bool:
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field declared with `VerifiedField`, or None for any other field."""
+    """Return the rule of a field declared with `VerifiedField`, or None for any other field.
+
+    Raises `TemplateError` if the rule is invalid.
+    """
     extra: object = info.json_schema_extra
     stored = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
     if not isinstance(stored, Mapping):
@@ -237,12 +247,13 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` converted to the type of the field `name`;
-        for example, an enum's value becomes an enum member.
+        """Return `truth` converted to the type of the field `name`; for example, an enum's value becomes an enum
+        member.
 
         Any number is valid for a numeric annotation (an integer field may be compared with 2.5). A date or number is
-        valid for a text field if the primitive can read it from text. Raises `TemplateError` for ground truths that no
-        answer could match.
+        valid for a text field if the primitive can read it from text. These ground truths, strings for date primitives,
+        and sets for list fields are returned unchanged. Raises `TemplateError` for ground truths that no answer could
+        match.
         """
         info = self._fields[name]
         kinds = self._kinds[name]

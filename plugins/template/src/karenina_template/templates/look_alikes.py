@@ -58,7 +58,11 @@ class EqualTruths:
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the ground truths in a question's `rules` with earlier ground truths of fields with the same name."""
+        """Compare the ground truths in a question's `rules` with earlier ground truths of fields with the same name.
+
+        Problems are added to `found`. Only fields whose normalizers remove more than case and white space are compared,
+        and only with fields that have the same normalizers.
+        """
         for name, rule in rules.items():
             primitive = rule.primitive
             if not isinstance(primitive, ExactMatch | OrderedMatch | SetContainment):
@@ -100,7 +104,8 @@ class EqualTruths:
 def describe_look_alikes(value: object, truth: object) -> str | None:
     """Describe the code points that differ between two strings in `value` and `truth` that look alike.
 
-    Return None if no strings look alike.
+    Each string in `value` is compared with each in `truth`, and the first pair that looks alike is described. Return
+    None if there is no such pair. Strings that differ only in case do not count, and long strings are not compared.
     """
     for text in _texts(value):
         for other in _texts(truth):

@@ -114,7 +114,10 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation. A quote that is kept is a prime, and so part of a number."""
+    """Return the kind of a character next to punctuation, or "" if there is no character.
+
+    A quote that is kept is a prime, and so part of a number.
+    """
     if not character:
         return ""
     first = unicodedata.category(character)[0]
@@ -205,7 +208,10 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number."""
+    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number.
+
+    `after_kept` states whether the preceding character was kept for this reason.
+    """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
         return False
@@ -294,7 +300,7 @@ Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Register a normalizer.
+    """Register a normalizer. Registering the same function again under its name has no effect.
 
     Raises `ValueError` if another function is registered under the name, or if the name is empty or has surrounding
     spaces.

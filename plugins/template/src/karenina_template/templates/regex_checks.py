@@ -115,8 +115,10 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the pattern's group, a tuple if there are several groups,
-    or the whole match if there are none.
+    """Return the text of the pattern's group, a tuple if there are several groups, or the whole match if there are
+    none.
+
+    A group that took no part in the match gives an empty string.
     """
     groups = tuple(group or "" for group in match.groups())
     if not groups:

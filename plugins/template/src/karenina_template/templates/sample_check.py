@@ -111,7 +111,10 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the error is certainly a mistake in the template rather than caused by the samples."""
+    """Return whether the error is certainly a mistake in the template rather than caused by the samples.
+
+    `knows_truth` states whether the ground truth was also tried as an answer.
+    """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
         return answer is not None and answer.correct is None and "correct" in set(_names_used(type(answer)))

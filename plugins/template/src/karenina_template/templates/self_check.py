@@ -105,7 +105,11 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws in the ground truths. If `changed` is None, no values are changed and no types are checked."""
+    """Yield the flaws in the ground truths.
+
+    If `changed` is None, no wrong values are tried and no types are checked. Otherwise, the wrong values are added to
+    it, keyed by field.
+    """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
         yield from _check_rule(name, rule, accepted, changed)
@@ -118,7 +122,11 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`."""
+    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`.
+
+    If `changed` is None, no wrong value is tried. Nothing is added for a field that reads the raw response, and for a
+    slow primitive; both are reported as unchecked.
+    """
     primitive = rule.primitive
     kind = type(primitive).__name__
     yield from _find_common_substrings(name, rule)
@@ -210,8 +218,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one,
-    or cannot be checked.
+    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one, or cannot be checked.
+
+    `accepted` contains values that should pass, and `changed` values that should fail, keyed by field. If a field has
+    no accepted value, the class's `correct` is used.
     """
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -315,7 +325,8 @@ def _shown_texts(
     """Yield the strings in a field that a judge sees, each preceded by the name of its place.
 
     These are descriptions, field and class names, constraints that the author shows, and anything added to the schema
-    by a class's code.
+    by a class's code. Definitions of the schema whose names are in `seen` are left out, and the names of others are
+    added to it.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -356,7 +367,10 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the allowed values listed in a field's schema, or an empty list if the schema lists none."""
+    """Return the allowed values listed in a field's schema, without null.
+
+    Return an empty list if the schema lists none or allows several types.
+    """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
         return []
@@ -395,7 +409,10 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`."""
+    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`.
+
+    Return False if `part` has fewer than three letters and digits.
+    """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()
     if len(letters) < _MIN_LETTERS:

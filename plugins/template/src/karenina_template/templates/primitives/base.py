@@ -54,10 +54,12 @@ class Primitive(BaseModel):
     """Whether a comparison may take longer than a few milliseconds, so that it must run in a thread."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether `extracted` passes for the ground truth `expected`. None (nothing was extracted) never passes.
+        """Return whether `extracted` passes for the ground truth `expected`. None (nothing was extracted) never
+        passes.
 
         Return `Undecided` if `extracted` alone does not settle this, such as a date that can be read as two dates. An
-        item that has no verdict for this reason is not judged, and counts as wrong in the lower pass rate.
+        item that has no verdict for this reason is not judged, and counts as wrong in the lower pass rate. Raises
+        `ValueError` if `expected` is not a valid ground truth, and `TypeError` if the primitive reads the raw response.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
@@ -69,7 +71,10 @@ class Primitive(BaseModel):
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response `text` passes, or `Undecided`, as in `check`."""
+        """Return whether the raw response `text` passes, or `Undecided`, as in `check`.
+
+        Raises `TypeError` if the primitive does not read the raw response.
+        """
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:

@@ -20,7 +20,10 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, or `Undecided` if it has two readings and only one of them passes."""
+    """Return whether a date passes, or `Undecided` if it has two readings and only one of them passes.
+
+    Without readings, the result is False. `extracted` is the date as written, used in the reason.
+    """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
         return Undecided(f"{plain(extracted)} can be two dates")
@@ -81,7 +84,11 @@ class DateMatch(_DatePrimitive):
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the dates are the same, or `Undecided` if only one of two readings matches."""
+        """Return whether the dates are the same.
+
+        Return `Undecided` if either of them can be read as two dates, and whether they are the same depends on the
+        reading; see the class's docstring.
+        """
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
         others = [] if self.format is not None else [reading.at.date() for reading in read_dates(expected)[1:]]
@@ -127,7 +134,7 @@ class DateTolerance(_DatePrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a time outside the tolerance."""
+        """Return a time outside the tolerance, or None if there is none."""
         truth = self._truth(expected)
         return another_day(truth.at, self._allowed().days + 2)
 

@@ -54,7 +54,7 @@ class LiteralMatch(Primitive, defer_build=True):
             raise self._wrong_truth("a value other than None and NaN", expected)
 
     def mutate(self, expected: object) -> object:
-        """Return a different value of the same kind."""
+        """Return a different value of the same kind, or None for kinds such as dicts for which none is defined."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:

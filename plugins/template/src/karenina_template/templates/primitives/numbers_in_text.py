@@ -63,7 +63,9 @@ class _Word:
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
     def not_a_number_part(self) -> bool:
-        """Return True for the letter O (or "oh"), which the number-word library would otherwise read as zero."""
+        """Return whether the word is the letter O (or "oh"), which the number-word library would otherwise read as
+        zero.
+        """
         return self.written.lower() in _LETTER_O
 
 

@@ -272,7 +272,10 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit for a number that is `excess` beyond full credit. Credit falls from 1 to 0 at `width`."""
+    """Return the credit for a number that is `excess` beyond full credit.
+
+    Credit falls from 1 to 0 at `width`: linearly, or by the square of the distance if `decay` is "quadratic".
+    """
     if excess <= 0:
         return 1.0
     if excess >= width:
@@ -318,7 +321,7 @@ class NumericGraded(NumericPrimitive):
         return number is not None and within(number, truth, limit, self.mode)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1."""
+        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0
@@ -366,7 +369,7 @@ class NumericRangeGraded(Primitive, defer_build=True):
         return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1."""
+        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
         number = number_of(extracted)
         if number is None:
             return 0.0
@@ -417,7 +420,7 @@ class NumericThresholdGraded(NumericPrimitive):
         return (above if self.direction == "min" else below)(number, truth, self.exclusive)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1."""
+        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0

@@ -71,7 +71,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return a higher number."""
+        """Return a higher number as a string without a unit."""
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
@@ -109,7 +109,10 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the ground truth in number and unit, or `Undecided` with the reason."""
+        """Return whether a value equals the ground truth in number and unit, or `Undecided` with the reason.
+
+        If the ground truth has no unit, a percentage also equals the fraction that it means.
+        """
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
         same_unit = _compare_units(value.unit, truth.unit)
@@ -134,7 +137,7 @@ class _OtherUnit:
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same.
+    """Return whether two units are the same. A `value` without a unit ("") is assumed to have the ground truth's unit.
 
     The result is `Undecided` if the field is undecided only when the numbers are equal, and `_OtherUnit` if it is
     undecided whatever the numbers are.
@@ -171,7 +174,10 @@ def _noun(word: str) -> str:
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored."""
+    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored.
+
+    The result is undecided for a number in a range or within a limit, and if only another reading of a number is equal.
+    """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
         if value.high and truth.high:

@@ -109,7 +109,11 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or otherwise None."""
+    """Return the quantity if `text` consists of exactly one, or otherwise None.
+
+    A range is one quantity, and up to four words after the number are its unit, whether or not the unit is known.
+    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first.
+    """
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
         positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
@@ -141,7 +145,13 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text. Words after a number are used as its unit only if they are a known unit."""
+    """Return the quantities in a text, in order. `decimal` has the same meaning as in `read_quantity`.
+
+    If the whole text is one quantity, it is read as `read_quantity` does. Otherwise, words after a number are its unit
+    only if the unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
+    ignored if there are digits elsewhere. In text without digits, English number words are read; if there are several
+    numbers, they have no units.
+    """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
     if not _DIGIT.search(text):
@@ -151,7 +161,10 @@ def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
 
 
 def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
-    """Return the quantities in a text without digits: *forty-two grams*, *nineteen oh four*."""
+    """Return the quantities in a text without digits, in English words: *forty-two grams*, *nineteen oh four*.
+
+    Units are found only if the text has a single quantity. Return an empty list if the words cannot be read.
+    """
     from text_to_num import alpha2digit
 
     from karenina_template.templates.primitives.numbers_in_text import read_numbers
@@ -216,8 +229,9 @@ def _plain(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of a text ("" if there is none)
-    and the position where the number starts.
+    """Return the comparison sign at the start of a text ("" if there is none) and the position where the number starts.
+
+    A word such as *about* before the sign is skipped.
     """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
@@ -254,7 +268,8 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a matched number, the likeliest first.
+    """Return the possible readings of a matched number, the likeliest first, or an empty list if the digits are no
+    number.
 
     A number that is too large or small is None.
     """
@@ -308,7 +323,8 @@ def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit, that is, whether it consists of a few words.
+    """Return whether `unit` can be a unit: at most four words without punctuation or digits other than exponents, or
+    "".
 
     `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
     """

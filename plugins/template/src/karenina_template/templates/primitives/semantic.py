@@ -107,7 +107,10 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the strings are similar enough."""
+        """Return whether the strings are similar enough.
+
+        Raises `SimilarityUnavailable` if no plugin can compare strings.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

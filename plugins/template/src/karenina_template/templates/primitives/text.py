@@ -34,9 +34,9 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, or any words if all pass. Return None if the ground truth is not a string or list.
+    """Return words that do not pass, or any words if all pass. If the ground truth is a list, return them in a list.
 
-    If the ground truth is a list, the words are returned in a list.
+    Return None if the ground truth is something other than a string, a list or None.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -119,7 +119,10 @@ class ContainsAny(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+
+        Return None for ground truths of other types, such as numbers.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -134,7 +137,10 @@ class ContainsAll(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+
+        Return None for ground truths of other types, such as numbers.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -161,11 +167,14 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects."""
+        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+
+        Return None for ground truths of other types, such as numbers.
+        """
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the pattern is found."""
+        """Return whether the pattern is found. Raises `PatternTimeout` if the search takes too long."""
         text = text_of(extracted)
         if text is None:
             return False
@@ -210,7 +219,9 @@ class TraceRegex(TracePrimitive, defer_build=True):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the pattern is found at least `count_min` times."""
+        """Return whether the pattern is found at least `count_min` times. Raises `PatternTimeout` if the search takes
+        too long.
+        """
         forms = dict.fromkeys((text, compose(text)))
         return any(
             len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms

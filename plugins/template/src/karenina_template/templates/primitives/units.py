@@ -145,5 +145,5 @@ def _one_unit(written: str) -> str | None:
 
 
 def kind_of_unit(unit: str) -> str:
-    """Return the kind of quantity, such as "mass", for a unit in the form returned by `find_unit`."""
+    """Return the kind of quantity, such as "mass" or "mass/volume", for a unit in the form returned by `find_unit`."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))

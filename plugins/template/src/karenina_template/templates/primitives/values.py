@@ -178,7 +178,10 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
-    """Return a hashable key for a value. Raises `RecursionError` if the value is nested too deeply."""
+    """Return a hashable key for a value, in which strings are converted with `text`; see `key_of`.
+
+    Raises `RecursionError` if the value is nested too deeply.
+    """
     value = plain(value)
     match value:
         case None | bool():

@@ -89,7 +89,10 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date", or None if it is unknown."""
+        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date".
+
+        Return None if the name is unknown or names a class in the source, and for any other expression.
+        """
         if isinstance(node, ast.Name):
             if node.id in self.classes:
                 return None
@@ -146,7 +149,10 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Return the value of an expression. Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes."""
+    """Return the value of an expression. A member of an enumeration in the source gives the member's value.
+
+    Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes.
+    """
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
             trouble = find_problem(node.value)

@@ -34,7 +34,8 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     """Return whether `bounds` leave at most one value.
 
     `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum; None means no bound. Values
-    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None.
+    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None. Return False if the bounds
+    cannot be compared.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -128,7 +129,8 @@ class Opener:
     ) -> Any | None:
         """Return the opened type for `base` with the constraints in `metadata`, or None if opening changes nothing.
 
-        `extra` is the field's `json_schema_extra`, which the author can use to show the constraints.
+        `extra` is the field's `json_schema_extra`, which the author can use to show the constraints. `shown` and
+        `is_option` are as in `open`.
         """
         extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
         shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)
@@ -149,7 +151,10 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Return the opened type for a union, or the union itself if opening changes none of its types."""
+        """Return the opened type for a union, or the union itself if opening changes none of its types.
+
+        `shown` and `is_option` are as in `open`.
+        """
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
         opens_all = several and not shown and not is_option and is_one_option(_options(annotation))

@@ -111,7 +111,9 @@ def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
 
 
 def is_reasoning(name: str) -> bool:
-    """Return whether a field with this name contains reasoning rather than a value."""
+    """Return whether a field with this name contains reasoning rather than a value, judging by the last word of the
+    name.
+    """
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
@@ -193,7 +195,10 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without the constraints that can give a ground truth away."""
+        """Return `part` without the constraints that can give a ground truth away, and describe these in `unshown`.
+
+        `part` may be changed in place. `place` and `single` are as in `_clean`.
+        """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
             hidden.append("a pattern")

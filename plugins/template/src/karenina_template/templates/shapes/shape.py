@@ -54,8 +54,8 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape for `key` from the cache (which holds up to 1,024 shapes),
-    building and caching it if it is missing.
+    """Return the shape for `key` from the cache (which holds the 1,024 shapes used last), building and caching it if
+    it is missing.
     """
     with CLASS_BUILD_LOCK:
         shape = _shapes.get(key)
@@ -163,8 +163,10 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field, or None
-    if the field has constraints or uses classes from its source.
+    """Return the adapter and schema for a field.
+
+    Return None if the field has constraints, uses classes from its source, or has a type that JSON Schema does not
+    support.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
@@ -186,7 +188,8 @@ def _model(
 ) -> Any:
     """Return the class of a declared model.
 
-    All fields of the answer may be None, and their types are opened if there is an `opener`.
+    All fields of the answer may be None, and their types are opened if there is an `opener`. `built` contains the other
+    classes of the source that have been built, keyed by name; those that are missing are built and added.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}

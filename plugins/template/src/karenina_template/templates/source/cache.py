@@ -197,7 +197,10 @@ def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Store how `template` was parsed from `source`, unless this is the first source of its kind."""
+    """Store how `template` was parsed from `source`, unless this is the first source of its kind.
+
+    If no pattern can be created from the source, sources of its kind are marked as having none.
+    """
     with _lock:
         fixed = _fixed.get(split.rest, ())
         if fixed is None or _is_new(hash((split.rest, *[split.literals[place] for place in fixed]))):

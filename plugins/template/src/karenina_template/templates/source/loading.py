@@ -204,7 +204,8 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
     """Return all errors in a source, sorted by line. `first` is the error raised when the source was loaded.
 
-    To find the other errors, each field is loaded without the other fields. Nothing is executed.
+    To find the other errors, each field is loaded without the other fields. Nothing is executed. If `first` means that
+    the source is not trusted, it is returned only if there are no other errors.
     """
     try:
         tree = ast.parse(source)
@@ -249,8 +250,10 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
     """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
 
-    This is the case if the file defines several classes with this name, or if the class uses names from outside.
-    Imports of third-party primitives are added.
+    Return None if the source cannot be read or is invalid, if the class uses its own name or names from outside, or if
+    the source defines another `key` or schema, as it may if the file defines several classes with this name. A source
+    that contains code is not executed, so its key and schema are not compared; instead, it must contain all methods of
+    the class. Imports of third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -315,7 +318,10 @@ def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
 
 
 def _is_standalone(source: str) -> bool:
-    """Return whether a source uses only names that are defined in it or need no import."""
+    """Return whether a source uses only names that are defined in it or need no import.
+
+    Names that are used inside functions are not checked.
+    """
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}

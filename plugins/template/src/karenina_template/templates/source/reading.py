@@ -359,9 +359,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints and the default set by `named`, the parameters of pydantic's `Field`.
+    """Return the constraints, sorted by name, and the default set by `named`, the parameters of pydantic's `Field`.
 
-    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for a parameter that may contain code.
+    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for the parameters of
+    a `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for a parameter that may
+    contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
