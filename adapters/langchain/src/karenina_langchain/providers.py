@@ -68,7 +68,8 @@ _PACKAGES: Final = {
 def provider_name(model: ModelConfig) -> str:
     """Return the provider of `model`: the configured provider, or the one implied by the model's name.
 
-    Raises `AdapterConfigError` if no provider is configured or implied.
+    The name is in lower case with underscores, and always "openai" for interfaces other than `langchain`. Raises
+    `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"

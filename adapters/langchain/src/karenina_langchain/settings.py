@@ -75,7 +75,8 @@ def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash.
 
     This is the model's own URL if set, otherwise the one in the environment, otherwise the provider's. Returns None if
-    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed.
+    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed. Raises
+    `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -125,7 +126,10 @@ def concurrency(model: ModelConfig) -> int | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for a missing package or key, an invalid URL, or unknown settings."""
+    """Raise `AdapterConfigError` for a missing package, key or provider, invalid settings, or an invalid URL.
+
+    An `openai_endpoint` model must have a URL, and an `openrouter` model must have none.
+    """
     extra = extra_of(model)
     name = provider_name(model)
     reason = explain_missing_package(name)
