@@ -80,7 +80,9 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn, emptying unreadable arguments, which would make the server reject every later request."""
+        """Add the model's turn, emptying unreadable arguments, because the server would reject every later request
+        with them.
+        """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [

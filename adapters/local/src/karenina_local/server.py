@@ -89,7 +89,9 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """Stop the child process, even while it is loading, and wait until it has ended."""
+        """Stop the child process, even while it is loading, and wait until it has ended. The server cannot be used
+        again.
+        """
         with self._state:
             self._closed = True
             process = self._process
