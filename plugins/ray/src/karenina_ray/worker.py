@@ -209,7 +209,7 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, and create the runner and planner described in the message.
+        """Configure logging, extend `sys.path`, and create the runner and planner described in the message.
 
         Returns what `set_up` reports.
         """
