@@ -146,6 +146,8 @@ class EmbeddingCheck(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Compare the values, ask the judge if they are similar enough, and revise the field result if the judge
         agrees.
+
+        If the model or the judge fails, a warning is logged, and the check counts as not performed.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -206,7 +208,8 @@ def canonical(values: Mapping[str, Any]) -> str:
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
     """Return whether the fields would pass if every extracted value were equivalent to the true value.
 
-    A class without verified fields, or with its own `verify` method, is assumed to pass.
+    Fields without an extracted value keep their result. A class without verified fields, or with its own `verify`
+    method, is assumed to pass.
     """
     key = bound.template.key
     if bound.composition is None:

@@ -179,8 +179,9 @@ def _winner(
 ) -> tuple[Hashable, float, str | None]:
     """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one).
 
-    If several votes are equally frequent, the first is returned. `shown` maps judges to the strings that represent
-    their votes in the reason.
+    If several votes are equally frequent, the first is returned. Without any votes, this is None with a share of 0.
+    `what` names the subject of the vote, and `shown` maps judges to the strings that represent their votes in the
+    reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"
