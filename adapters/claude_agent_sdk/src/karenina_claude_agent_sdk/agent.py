@@ -182,6 +182,8 @@ class _AgentTask:
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """Return the run's reply so far: its token usage, and its trace, with each tool result placed after the turn
         that called the tool.
+
+        `limit_reached` is passed on in the reply.
         """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):

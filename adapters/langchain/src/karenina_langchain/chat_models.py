@@ -184,7 +184,11 @@ def _tls() -> ssl.SSLContext:
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server."""
+    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server.
+
+    If the model has no key, they include the headers for a key, which would contain a placeholder. The names are in
+    lower case.
+    """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):

@@ -91,7 +91,9 @@ def base_url_of(model: ModelConfig) -> str | None:
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider."""
+    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider, which may be
+    None.
+    """
     return base_url_of(model) or model.model_provider
 
 

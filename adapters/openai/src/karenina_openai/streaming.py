@@ -61,7 +61,7 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a chunk, but only once the answer has started.
+        """Restart the timer after a chunk, but only once the answer has started, as `is_answer` says of this chunk.
 
         Earlier chunks, which have no content, do not extend the first limit.
         """

@@ -171,7 +171,8 @@ class EmbeddingCheck(Stage):
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
         """Return whether the judge considers the values equivalent. If so, revise the field result to True.
 
-        Raises `StructuredError` or `PortError` if the judge gives no verdict.
+        The judge's reply is recorded as a result field, and `score` appears in the reason for the revision. Raises
+        `StructuredError` or `PortError` if the judge gives no verdict.
         """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value

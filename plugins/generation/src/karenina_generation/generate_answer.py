@@ -191,7 +191,10 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model and record the reply. A failed call or an empty answer ends the item."""
+        """Send the question to the model and record the reply. A failed call or an empty answer raises `PortError`.
+
+        If the provider stopped the answer and no abstention check follows, the item is vetoed.
+        """
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
         examples = examples_for(context.question, few_shot) if few_shot is not None else []

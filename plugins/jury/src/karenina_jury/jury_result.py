@@ -291,7 +291,9 @@ def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Return the statistics of one judge. `votes` must not be empty."""
+    """Return the statistics of one judge. `votes` must not be empty. `decides` is true for the judge asked after the
+    vote.
+    """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(
         judge=judge,

@@ -136,7 +136,10 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. Failed or undecided judges cast no vote, but count in the denominator."""
+    """Count the votes on the verdict. At least `quorum` judges must agree.
+
+    Failed or undecided judges cast no vote, but count in the denominator.
+    """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
     without = [ballot.judge for ballot in ballots if ballot.result.outcome is Outcome.UNDECIDED]
