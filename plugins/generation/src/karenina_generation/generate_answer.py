@@ -191,9 +191,11 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model and record the reply. A failed call or an empty answer raises `PortError`.
+        """Send the question to the model and record the reply. Raises `PortError` if the call fails or the answer is
+        empty.
 
-        If the provider stopped the answer and no abstention check follows, the item is vetoed.
+        Which empty answers are allowed is described in the class. If the provider stopped the answer and no abstention
+        check follows, the item is vetoed.
         """
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
