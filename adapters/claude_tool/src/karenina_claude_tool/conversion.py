@@ -94,7 +94,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def _blocks_of(message: Message) -> list[Block]:
-    """Return a message's content blocks. The text block may be empty."""
+    """Return a message's content blocks, without its reasoning. The text block may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}

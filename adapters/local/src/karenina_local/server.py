@@ -74,7 +74,7 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, starting the server first if needed.
+        """Return the address, starting the server first if needed. Blocks until the model is loaded.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
