@@ -39,7 +39,7 @@ def is_stream(raw: bytes) -> bool:
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
-    """Yield `reply` as an event stream. Fields that every reply has, such as its ID, get defaults if they are missing."""
+    """Yield `reply` as an event stream. Missing fields that every reply has, such as its ID, get defaults."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
