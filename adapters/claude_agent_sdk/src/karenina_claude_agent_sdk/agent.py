@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
     """Return an MCP server that offers `tools`, or None if there are no tools.
 
-    `lost` is called with the error if a tool's server has ended. Tools are called in the same way as in all other
-    adapters, so that the same call fails with the same message.
+    If a tool's server has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are called in
+    the same way as in all other adapters, so that the same call fails with the same message.
     """
     if not tools:
         return None
@@ -101,7 +101,7 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the run's tools by name.
+        """Return the run's tools by name, without the CLI's tools in `own`.
 
         Raises `PortError` if two tools, including the CLI's `own` tools, have the same name, or if the workspace is not
         a folder.
@@ -142,7 +142,8 @@ class _AgentTask:
         """Request the model's next turn, and return it if it calls tools and there are turns left. Otherwise end the
         run.
 
-        Returns None if the run is over; its result or error is then in `end`.
+        Returns None if the run is over; its result or error is then in `end`. If the turn after tool results stays
+        empty, the run ends with an empty turn rather than an error.
         """
         async with self._asking:
             if self.end.done():
@@ -169,7 +170,7 @@ class _AgentTask:
     def on_message(self, message: claude_agent_sdk.Message) -> None:
         """Record the tool results in the message, because there may be no later request that contains them.
 
-        Raises `CLIError` if the message reports that the CLI has ended.
+        Results for subagents are ignored. Raises `CLIError` if the message reports that the CLI has ended.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
@@ -179,7 +180,11 @@ class _AgentTask:
                 self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the trace so far, with each tool result placed after the turn that called the tool."""
+        """Return the run's reply so far: its token usage, and its trace, with each tool result placed after the turn
+        that called the tool.
+
+        `limit_reached` is passed on in the reply.
+        """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):
             trace.append(message)
@@ -192,7 +197,8 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
-        """Record the tool results in the request and return the model's next turn.
+        """Record the tool results in the request and return the model's next turn, requested through the run's guard
+        if it has one.
 
         Raises `PortError` if the request fails or the trace has become too long.
         """
@@ -213,7 +219,11 @@ class _AgentTask:
             self._results[-1].update(results)
 
     def _record_turn(self, turn: Turn) -> None:
-        """Add the model's turn to the trace, and its token usage to the total."""
+        """Add the model's turn to the trace, and its token usage to the total.
+
+        The finish reason and the model's name are replaced with those of this turn; a turn without a name keeps the
+        last one.
+        """
         self._said.append(turn.message)
         self._results.append({})
         self.usage += turn.usage

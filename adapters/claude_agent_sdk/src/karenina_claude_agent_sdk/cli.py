@@ -113,9 +113,10 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
-    """Start a CLI that sends its requests to `url`, in a temporary home directory that is removed afterwards.
+    """Start a CLI that sends its requests to `url`, in a temporary home directory.
 
-    Raises `CLIError` if the CLI is not installed or does not start.
+    Afterwards, the CLI is killed and the directory removed. Raises `CLIError` if the CLI is not installed or does not
+    start.
     """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
@@ -192,7 +193,10 @@ def _rule(tool: str) -> str | None:
 
 
 def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the CLI's complete environment: some of this process's variables and the settings of the run."""
+    """Return the CLI's complete environment: some of this process's variables and the settings of the run.
+
+    The API key in it is a placeholder.
+    """
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {
         **passed,

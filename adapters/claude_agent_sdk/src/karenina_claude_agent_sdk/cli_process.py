@@ -95,13 +95,13 @@ class CLIProcess(Transport):
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """Return the tail of the CLI's stderr as a single line, waiting briefly for it to arrive."""
+        """Return the last 2000 characters of the CLI's stderr as a single line, waiting briefly for it to end."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
 
     async def close(self) -> None:
-        """Kill the CLI and its descendants."""
+        """Kill the CLI and its descendants, and wait up to `_LONGEST_END` seconds for the CLI to end."""
         process, self._process = self._process, None
         watch, self._watch = self._watch, None
         if process is None:
@@ -128,7 +128,10 @@ class CLIProcess(Transport):
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait for a killed process to end, draining its pipes because asyncio waits until they are closed."""
+    """Wait up to `_LONGEST_END` seconds for a killed process to end.
+
+    Its pipes are drained, because asyncio waits until they are closed.
+    """
     with suppress(TimeoutError):  # a process that none of the searches found still holds a pipe
         async with asyncio.timeout(_LONGEST_END):
             await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))
@@ -179,7 +182,10 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """Return the IDs of the processes that have `mark` in their environment, including orphans."""
+    """Return the IDs of the processes that have `mark` in their environment, including orphans.
+
+    Processes whose environment cannot be read are left out; on systems without `/proc`, the set is empty.
+    """
     marked = set()
     for environ in _PROC.glob("[0-9]*/environ"):
         with suppress(OSError):

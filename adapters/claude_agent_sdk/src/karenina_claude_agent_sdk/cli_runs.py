@@ -65,7 +65,10 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """Let `answer` reply to the requests of one run within the block, and yield the base URL for that run."""
+        """Let `answer` reply to the requests of one run within the block, and yield the base URL for that run.
+
+        The proxy must have been started.
+        """
         name = secrets.token_urlsafe(24)
         self._runs[name] = answer
         try:
@@ -80,7 +83,10 @@ class ModelProxy:
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the response to a request from a run, or a 404 response if the run or path is unknown."""
+        """Return the response to a request from a run, or a 404 response if the run or path is unknown.
+
+        If the run is over, the request gets no response.
+        """
         name, _, path = request.path.lstrip("/").partition("/")
         answer = self._runs.get(name)
         if answer is None or request.method != "POST" or path != "v1/messages":
@@ -194,7 +200,10 @@ async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, Non
 
 
 class SingleReply:
-    """The task used by ports that need only one reply from the model. The reply is not passed on to the CLI."""
+    """The task used by ports that need only one reply from the model. The reply is not passed on to the CLI.
+
+    `fields` are added to the CLI's request, replacing its own.
+    """
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -203,7 +212,10 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model. The reply or error ends the run."""
+        """Send one request to the model and end the run with the reply or the error. Later requests are ignored.
+
+        Always returns None.
+        """
         if not self.end.done():
             try:
                 turn = await self._runner.messages_client.post({**request, **self._fields}, headers, self._prompt)

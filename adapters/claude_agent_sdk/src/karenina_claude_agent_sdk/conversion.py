@@ -28,8 +28,8 @@ _STOPS: dict[FinishReason, str] = {
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from the same side are merged, and empty text blocks are omitted. `brought` contains the names
-    of the run's tools, which get a prefix in the CLI.
+    Consecutive messages from the same side are merged, and empty text blocks are omitted, as are messages left with no
+    blocks. `brought` contains the names of the run's tools, which get a prefix in the CLI. Reasoning is omitted.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -47,7 +47,7 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Convert a reply to a turn. The turn's `wire` is the original reply.
+    """Convert a reply to a turn, removing the CLI's prefix from tool names. The turn's `wire` is the original reply.
 
     Raises `ValueError`, with the reason, if the reply's content cannot be read.
     """
@@ -101,7 +101,10 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
-    """Return a message's content blocks. The text block may be blank."""
+    """Return a message's content blocks, without its reasoning. The text block may be blank.
+
+    Tools named in `brought` get the CLI's prefix.
+    """
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -124,7 +127,11 @@ def _is_blank(block: WireMessage) -> bool:
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a Messages API reply: the original reply if there is one, otherwise an equivalent one."""
+    """Return a turn as a Messages API reply: the original reply if there is one, otherwise an equivalent one without
+    usage.
+
+    `brought` contains the names of the run's tools, which get a prefix in the CLI.
+    """
     if isinstance(turn.wire, dict):
         return turn.wire
     reason = _STOPS.get(turn.finish_reason, "end_turn")

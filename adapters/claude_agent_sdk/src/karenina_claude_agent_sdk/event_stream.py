@@ -27,19 +27,19 @@ def read_reply(raw: bytes) -> WireMessage:
     """Return the reply contained in a response body, which is either JSON or an event stream.
 
     Raises `ServerReportedError` if the body is an error from the server, and `ValueError`, with the reason, if it is
-    invalid.
+    invalid. Events that lack fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is an event stream, which is the case if it is neither JSON nor empty."""
+    """Return whether a body is an event stream, which is assumed if it is neither empty nor starts like JSON."""
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
-    """Yield `reply` as an event stream."""
+    """Yield `reply` as an event stream. Missing fields that every reply has, such as its ID, get defaults."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
@@ -84,7 +84,7 @@ def _assemble_reply(text: str) -> WireMessage:
     """Return the reply contained in an event stream.
 
     Raises `ServerReportedError` if the stream contains an error event, and `ValueError` if it ends too early or is
-    invalid.
+    invalid. Events that lack fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     reply: WireMessage | None = None
     ended = False
@@ -133,9 +133,11 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Collect a delta's content. Strings are joined only at the end, because repeated joining takes quadratic time.
+    """Add a delta's content to `written` (a tool call's arguments, by block index) or `deltas` (text, by index and
+    field).
 
-    Raises `ValueError` if the delta does not belong to any block.
+    Other deltas are ignored. Strings are joined only at the end, because repeated joining takes quadratic time. Raises
+    `ValueError` if the delta does not belong to any block in `content`.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):

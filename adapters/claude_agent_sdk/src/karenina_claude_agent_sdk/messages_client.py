@@ -59,9 +59,10 @@ class MessagesClient:
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         """Send a request from the CLI, with the model's parameters added, and return the reply.
 
-        `prompt` is redacted from server messages quoted in errors. If the server pauses a reply, it is continued with
-        another request, at most `_MOST_PAUSES` times; after that, the unfinished reply is returned. Raises `PortError`
-        if a request fails or its reply cannot be used.
+        Of the CLI's `headers`, only those in `_KEPT_HEADERS` are sent. `prompt` is redacted from server messages quoted
+        in errors. If the server pauses a reply that calls no tools, it is continued with another request, at most
+        `_MOST_PAUSES` times; after that, the unfinished reply is returned. Raises `PortError` if a request fails or its
+        reply cannot be used.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):

@@ -55,7 +55,8 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the model's reply.
+        """Request a JSON object that fits `schema`, and return the model's reply, or its text if it does not call the
+        tool.
 
         Raises `PortError` if the CLI or its request fails.
         """

@@ -81,7 +81,8 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: the configured path or, failing that, the CLI in the SDK's wheel.
+    """Return the path of the Claude CLI: the configured path, even if nothing is there, or else the CLI in the SDK's
+    wheel.
 
     Returns None if there is neither.
     """
@@ -110,7 +111,9 @@ def unavailable() -> str | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI, or a missing key for Anthropic."""
+    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI or model name, or a missing key for
+    Anthropic.
+    """
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:

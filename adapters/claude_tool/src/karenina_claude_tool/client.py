@@ -54,7 +54,8 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
     """Return the `PortError` for an SDK error, based on the error's class and HTTP status.
 
-    Timeouts are not handled here, because only the caller knows the time limit.
+    `secrets` and `prompt` are redacted from its message. Errors of other classes count as invalid requests, which are
+    permanent. Timeouts are not handled here, because only the caller knows the time limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -126,7 +127,8 @@ class Client:
         """Return the reply to `system` and `wire`, which together are the encoded form of `messages`.
 
         `grows` means that the conversation will continue, so that its messages are worth caching. `fields` are added to
-        the request. Raises `PortError` if the request fails or its reply cannot be used.
+        the request and replace those in `extra.body`, except that `output_config` is merged. A paused reply is not
+        continued. Raises `PortError` if the request fails or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -148,7 +150,10 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        """Send one request and return the response body. Raises `PortError` if the request does not succeed."""
+        """Send `wire`, with the other fields in `body`, and return the response body.
+
+        Raises `PortError` if the request does not succeed; `messages` are redacted from the error.
+        """
         sdk = self._open_sdk()
         try:
             async with asyncio.timeout(self.timeout):
@@ -172,7 +177,8 @@ class Client:
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         """Return the JSON object in a response body.
 
-        Raises `PortError` if the body is anything else, or an error passed on by a proxy.
+        Raises `PortError` if the body is anything else, or an error passed on by a proxy; `messages` are redacted from
+        it.
         """
         try:
             data = read_json(raw)
@@ -252,8 +258,9 @@ def _tls() -> ssl.SSLContext:
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
     """Mark what the server should cache: the system prompt or, without one, the tools.
 
-    With `grows`, the conversation is marked too. `body` is changed in place, and the conversation is returned. The
-    server caches everything up to a mark, and the tools come before the system prompt.
+    With `grows`, the conversation is marked too if its last message is from the user. `body` is changed in place, and
+    the conversation is returned, as a copy if it is marked. The server caches everything up to a mark, and the tools
+    come before the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]

@@ -17,7 +17,10 @@ Block = dict[str, Any]
 
 
 def join_turns(before: Turn, after: Turn) -> Turn:
-    """Join a reply that the server paused with its continuation, `after`."""
+    """Join a reply that the server paused with its continuation, `after`.
+
+    Text, reasoning, notes and usage are added up; everything else, such as the tool calls, is taken from `after`.
+    """
     message = replace(
         after.message,
         content=before.message.content + after.message.content,
@@ -46,10 +49,10 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Append `blocks` to a conversation, leaving out empty text blocks, which the API rejects.
+    """Add `blocks` to a conversation: to its last message if that has the same role, otherwise as a new message.
 
-    An empty user message is kept, because omitting it would change the request. Lone surrogates are replaced, because
-    they cannot be encoded.
+    Empty text blocks are left out, because the API rejects them, but an empty user message is kept, because omitting it
+    would change the request. Lone surrogates are replaced, because they cannot be encoded.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -91,7 +94,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def _blocks_of(message: Message) -> list[Block]:
-    """Return a message's content blocks. The text block may be empty."""
+    """Return a message's content blocks, without its reasoning. The text block may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}

@@ -197,7 +197,8 @@ class _Conversation:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the model. `first` is true for the first turn.
+        """Request one reply from the model. On the first turn, `first` is true, and the model must call a tool if
+        `extra.first_turn` says so.
 
         Raises `PortError` if the request fails.
         """

@@ -67,7 +67,7 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL`, or Anthropic's own URL if the variable is not set."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own URL if the variable is not set."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 

@@ -55,7 +55,10 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
 
 
 def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return LangChain's chat model for OpenAI's API, and a function that closes its connections."""
+    """Return LangChain's chat model for OpenAI's API, and a function that closes its connections.
+
+    The Responses API is allowed only for the `langchain` interface without a base URL.
+    """
     import openai
     from langchain_openai import ChatOpenAI
 
@@ -139,7 +142,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 
 
 def describe_server(model: ModelConfig) -> str:
-    """Return the model and its server as named in error messages."""
+    """Return the model and its server, if known, as named in error messages. Secrets in the URL are redacted."""
     base_url = base_url_of(model)
     return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
 
@@ -181,7 +184,11 @@ def _tls() -> ssl.SSLContext:
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server."""
+    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server.
+
+    If the model has no key, they include the headers for a key, which would contain a placeholder. The names are in
+    lower case.
+    """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):
@@ -196,7 +203,7 @@ def _unwanted_headers(model: ModelConfig) -> list[str]:
 
 
 def _timeout(model: ModelConfig) -> float:
-    """Return the request time limit in seconds."""
+    """Return the request time limit in seconds: the model's own, or `DEFAULT_TIMEOUT` if it has none."""
     return model.request_timeout or DEFAULT_TIMEOUT
 
 

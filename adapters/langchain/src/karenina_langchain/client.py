@@ -65,10 +65,12 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an exception raised by LangChain or an SDK.
+    """Return the `PortError` for an exception raised by LangChain or an SDK. `secrets` and `prompt` are redacted from
+    it.
 
     The category is determined by the HTTP status if there is one, otherwise by an error in the reply or by the
-    exception's class.
+    exception's class. Among other classes, those that suggest an unreadable reply count as server errors; the rest are
+    permanent.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
@@ -107,7 +109,7 @@ def is_unreadable(error: Exception) -> bool:
 
 
 def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in a response body, or None if the body is anything else."""
+    """Return the chat completion in a response body, or None if the body is anything else or has no choices."""
     if b'"choices"' not in body:
         return None
     try:
@@ -133,7 +135,11 @@ def _category(error: Exception) -> ErrorCategory | None:
 
 
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status."""
+    """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status.
+
+    Without a response, the status is the error's own `status_code` or `code`, if that is from 300 to 599; there are
+    then no headers, and the body is the error's message.
+    """
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if not isinstance(status, int):
@@ -167,7 +173,8 @@ class Client:
         """Return the reply to `sent` from `runnable`, which is the chat model with bound arguments.
 
         `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned rather
-        than the parsed one. Raises `PortError` if the port is closed, the call fails, or the reply cannot be used.
+        than the parsed one. If the response body is a chat completion, the reply is read from it, even if LangChain
+        could not read it. Raises `PortError` if the port is closed, the call fails, or the reply cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -206,7 +213,8 @@ class Client:
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Build the reply from the original chat completion, because LangChain and the SDK drop parts of it.
 
-        Raises `PortError` if the completion contains an error or cannot be read.
+        `message` is LangChain's message for the completion, or None if LangChain failed; `messages` are redacted from
+        errors. Raises `PortError` if the completion contains an error or cannot be read.
         """
         error = error_of_choice(completion)
         if error is not None:

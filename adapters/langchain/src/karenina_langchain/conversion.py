@@ -61,7 +61,8 @@ def from_langchain(said: AIMessage) -> Turn:
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
     """Convert a chat completion to a `Turn`. Raises `ValueError` if the completion cannot be read.
 
-    `said` is LangChain's message for the completion, or None if LangChain failed.
+    `said` is LangChain's message for the completion, or None if LangChain failed. It becomes the turn's `wire`; without
+    it, the converted reply does.
     """
     reply = from_wire(completion)
     if said is None:
@@ -107,7 +108,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes about content blocks of unknown types."""
+    """Return notes about content blocks of unknown types, or one note with the reason if the content cannot be read."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]

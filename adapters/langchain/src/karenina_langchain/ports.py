@@ -89,7 +89,11 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
-        """Return the chat model bound to the schema. Raises `NotImplementedError` if it does not support the mode."""
+        """Return the chat model bound to the schema, with the raw message included in its output.
+
+        For OpenAI's API, the schema is first adapted to strict mode. Raises `NotImplementedError` if the chat model
+        does not support the mode.
+        """
         name = schema_name(schema)
         provider = self._client.provider
         if provider is None or provider.name != "openai":
@@ -141,9 +145,11 @@ class _Chat:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the chat model. `first` is true for the first turn.
+        """Request one reply from the chat model. On the first turn, `first` is true, and the model must call a tool if
+        `extra.first_turn` says so.
 
-        Raises `PortError` if the call fails or the chat model does not support tools.
+        `tools` must be the same in all turns, because they are bound only once. Raises `PortError` if the call fails or
+        the chat model does not support tools.
         """
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
@@ -151,7 +157,10 @@ class _Chat:
         return await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the original reply, because some providers require their signed reasoning to be sent back unchanged."""
+        """Add the original reply, because some providers require their signed reasoning to be sent back unchanged.
+
+        A turn without an original reply is converted.
+        """
         self._messages.append(turn.message)
         message = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
         self._sent.append(message if isinstance(message, AIMessage) else to_langchain([turn.message])[0])
@@ -162,7 +171,11 @@ class _Chat:
         self._sent += to_langchain(results)
 
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
-        """Return the chat model bound to `tools`. Raises a permanent `PortError` if it does not support tools."""
+        """Return the chat model bound to `tools` and to the arguments in `choice`, or the bare chat model if there are
+        no tools.
+
+        Raises a permanent `PortError` if it does not support tools.
+        """
         if not tools:
             return self._client.chat
         try:

@@ -68,7 +68,8 @@ _PACKAGES: Final = {
 def provider_name(model: ModelConfig) -> str:
     """Return the provider of `model`: the configured provider, or the one implied by the model's name.
 
-    Raises `AdapterConfigError` if no provider is configured or implied.
+    The name is in lower case with underscores, and always "openai" for interfaces other than `langchain`. Raises
+    `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"
@@ -114,7 +115,10 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return the reason why `interface` cannot be used and the pip command that fixes it, or None if it can be used."""
+    """Return the reason why `interface` cannot be used and the pip command that fixes it, or None if it can be used.
+
+    The interface `langchain` can be used if the packages of any provider are installed.
+    """
     if interface != "langchain":
         return explain_missing_package("openai")
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):

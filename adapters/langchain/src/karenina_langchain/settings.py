@@ -75,7 +75,8 @@ def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash.
 
     This is the model's own URL if set, otherwise the one in the environment, otherwise the provider's. Returns None if
-    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed.
+    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed. Raises
+    `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -90,7 +91,9 @@ def base_url_of(model: ModelConfig) -> str | None:
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider."""
+    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider, which may be
+    None.
+    """
     return base_url_of(model) or model.model_provider
 
 
@@ -125,7 +128,10 @@ def concurrency(model: ModelConfig) -> int | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for a missing package or key, an invalid URL, or unknown settings."""
+    """Raise `AdapterConfigError` for a missing package, key or provider, invalid settings, or an invalid URL.
+
+    An `openai_endpoint` model must have a URL, and an `openrouter` model must have none.
+    """
     extra = extra_of(model)
     name = provider_name(model)
     reason = explain_missing_package(name)
@@ -148,7 +154,11 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself."""
+    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself.
+
+    A key is needed for the provider's own server, unless `extra` has a header for it. If only LangChain knows the
+    provider, it is needed for any other server than localhost.
+    """
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:

@@ -64,7 +64,10 @@ class TextCallConversation:
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion. `first` is true for the first turn. Raises `PortError` if the request fails."""
+        """Request one chat completion. If it has no tool calls, those written in its text are moved out of the text.
+
+        `first` is true for the first turn. Raises `PortError` if the request fails.
+        """
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
@@ -77,8 +80,8 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn, removing unreadable arguments, which would make the server reject every later
-        request.
+        """Add the model's turn, emptying unreadable arguments, because the server would reject every later request
+        with them.
         """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}

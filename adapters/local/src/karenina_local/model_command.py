@@ -35,7 +35,8 @@ async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dic
     """Return the speed over `calls` sequential replies, each limited to `tokens` tokens.
 
     A warm-up call is made first and not counted. Each call has a different prompt of about 80 tokens, so that no prompt
-    is in a slot's cache. Raises `PortError` if a call fails, and `AdapterConfigError` if the model cannot be used.
+    is in a slot's cache. The server has one slot and a context of 2048 tokens unless `extra` sets others. Raises
+    `PortError` if a call fails, and `AdapterConfigError` if the model cannot be used.
     """
     from karenina_local.ports import LocalLLM
 
@@ -181,7 +182,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 
 def find_or_exit(name: str) -> CatalogueModel:
-    """Return the model named `name`, or exit with code 2 if there is none."""
+    """Return the model named `name`, or print an error and exit with code 2 if there is none."""
     from karenina_local.catalogue import UnknownModel, model_named
 
     try:
@@ -206,6 +207,6 @@ def _as_dict(state: ModelState) -> dict[str, Any]:
 
 
 def fail(message: str) -> NoReturn:
-    """Print the error and exit with code 2."""
+    """Print the error to standard error and exit with code 2."""
     typer.echo(f"Error: {message}", err=True)
     raise typer.Exit(FAILED)

@@ -69,7 +69,10 @@ class PlainTextClient(Client):
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
-        """Return the tokens of a string. Special tokens are treated as plain text unless `special` is set."""
+        """Return the tokens of a string. Special tokens are treated as plain text unless `special` is set.
+
+        `messages` are redacted from errors.
+        """
         reply = await self._tokenizer.post(messages, [], content=text, parse_special=special)
         tokens: list[int] = reply["tokens"]
         return tokens
@@ -77,8 +80,9 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as
-        special.
+        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as special.
+
+        `wire` is the encoded form of `messages`. Of `fields`, only `tools` matters.
         """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
@@ -135,7 +139,10 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the completion fields that correspond to the fields of a chat request, omitting tools."""
+    """Return the completion fields that correspond to the fields of a chat request.
+
+    Tools are omitted, and a response format becomes `json_schema`.
+    """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")
     }

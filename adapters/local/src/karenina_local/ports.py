@@ -38,9 +38,9 @@ logger = logging.getLogger("karenina")
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
     """Return a copy of the JSON Schema `schema` in which every array has `maxItems` and every string has `maxLength`.
 
-    Existing limits are kept, and strings with `enum`, `const`, `pattern` or `format` do not get a limit. A new limit is
-    never below `minItems` or `minLength`. Values that are not schemas, such as descriptions and defaults, are not
-    changed.
+    Where they are missing, they are set to `max_items` and `max_length`, but never below `minItems` or `minLength`.
+    Strings with `enum`, `const`, `pattern` or `format` do not get a limit. Values that are not schemas, such as
+    descriptions and defaults, are not changed.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -192,7 +192,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and release the server, which stops once its last user has released it."""
+        """Close the clients and release the server, which stops once its last user has released it. Logs the speed."""
         if self._closed:
             return
         self._closed = True

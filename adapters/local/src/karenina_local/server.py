@@ -74,7 +74,7 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, starting the server first if needed.
+        """Return the address, starting the server first if needed. Blocks until the model is loaded.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
@@ -89,7 +89,9 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """Stop the child process, even while it is loading, and wait until it has ended."""
+        """Stop the child process, even while it is loading, and wait until it has ended. The server cannot be used
+        again.
+        """
         with self._state:
             self._closed = True
             process = self._process

@@ -23,7 +23,7 @@ PROMPTS = 3  # a judge that alternates between prompts keeps the start of each i
 
 
 def main() -> None:
-    """Run the server until the parent process ends."""
+    """Run the server until the parent process ends. Exits with code 1 if llama.cpp cannot load the model."""
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())

@@ -39,7 +39,10 @@ def _check(model: ModelConfig) -> None:
 
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-    """Return messages about questions without recordings and recordings without questions."""
+    """Return messages about questions in `asked` without recordings, and recordings without questions.
+
+    Recordings for the questions in `others`, which are not part of the run, are not reported.
+    """
     from karenina_manual.recordings import recordings_of
 
     return recordings_of(model).mismatches(asked, others)

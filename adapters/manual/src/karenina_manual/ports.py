@@ -33,7 +33,8 @@ class RecordedLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the recorded answer to the question in `info`. `messages` are ignored.
 
-        Raises a permanent `PortError` if there is no recording, or if the recording is not an answer.
+        The answer of a conversation that stopped early, for example at a token limit, may be empty. Raises a permanent
+        `PortError` if there is no recording, or if the recording is not an answer.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
@@ -78,7 +79,8 @@ class RecordedAgent:
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
     """Return the recording for the question in `info`.
 
-    Raises a permanent `PortError` if there is no recording, or if the recorded reply was cut off.
+    Raises a permanent `PortError` if there is no recording, or if the recorded reply failed. A reply that was cut off
+    by a token limit is returned.
     """
     answer = recordings.find(info)
     if answer.finish_reason == "failed":

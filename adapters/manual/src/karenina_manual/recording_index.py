@@ -99,7 +99,10 @@ class Mismatches:
     last: int = 0
 
     def messages(self) -> Iterator[str]:
-        """Yield messages about questions without a recording and recordings without a question."""
+        """Yield messages about questions without a recording and recordings without a question.
+
+        There is no message about `later`.
+        """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
             yield f"{len(self.missing)} of {self.questions} {have} no recorded answer: {_list_some(self.missing)}"
@@ -123,11 +126,11 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Add one recording under its question ID, its question text, or both.
+        """Add one recording under its question ID, its question text, or both, replacing lone surrogates in its value.
 
-        Raises `AdapterConfigError` if the format is unknown, or if there is already a different recording for the same
-        ID and replicate. Question texts may be repeated, because a file may contain the answers of several systems to
-        the same question.
+        Raises `AdapterConfigError` if the format is unknown, if the ID or text contains a lone surrogate, or if there
+        is already a different recording for the same ID and replicate. Question texts may be repeated, because a file
+        may contain the answers of several systems to the same question.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
@@ -162,9 +165,10 @@ class RecordingIndex:
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
-        """Add a row, unless it belongs to a model other than `extra.model`. `source` and `line` are the row's location.
+        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are the row's location.
 
-        Raises `AdapterConfigError` if the row has no question or recording, or if `add` rejects it.
+        The models named in rows are added to `models`, even those of rows that are left out. Raises
+        `AdapterConfigError` if the row has no question or recording, or if `add` rejects it.
         """
         place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
@@ -273,10 +277,10 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return the recording for a question, looked up by ID, then by text, then by digest.
+        """Return the recording for a question, looked up by ID, then by text, then by digest of the text.
 
-        Raises `RecordingMissing` if there is no recording, if the recording is empty, or if there are different
-        recordings for the same text.
+        A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
+        is no recording, if the recording is null or empty, or if there are different recordings for the same text.
         """
         return _to_answer(self._find_value(question_id, text, replicate))
 
@@ -353,7 +357,7 @@ def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
 
 
 def _check_shape(recorded: Recording) -> None:
-    """Raise `AdapterConfigError` if a recording, or one of its replicates, is neither text nor a conversation."""
+    """Raise `AdapterConfigError` if a recording, or one of its replicates, is neither None, text nor a conversation."""
     value = recorded.value
     several = [value]
     if isinstance(value, Mapping) and "replicates" in value:
@@ -419,7 +423,7 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
     """Return a string that contains a conversation in parsed form (JSON or messages), and anything else unchanged.
 
     Each item of `replicates` is parsed separately. If `delimited` is False, nothing is parsed. If it is None, a string
-    that could be either a conversation or an answer raises `AdapterConfigError`.
+    that could be either a conversation or an answer raises `AdapterConfigError`, whose message names `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}

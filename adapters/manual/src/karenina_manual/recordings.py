@@ -158,6 +158,8 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
     """Return the recordings in a file. `_changed` and `_size` only serve to distinguish versions of the file in the
     cache.
+
+    Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """
     index = RecordingIndex(str(path))
     try:

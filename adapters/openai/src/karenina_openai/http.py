@@ -167,7 +167,8 @@ class Server:
     """A server that receives POST requests at `url`, through `proxy` if there is one.
 
     Redirects are not followed, cookies are not stored, no request is retried, and a reply is never matched to another
-    request. TLS certificates are verified against the system's certificates or those in `SSL_CERT_FILE`.
+    request. TLS certificates are verified against the system's certificates or those in `SSL_CERT_FILE`. A header with
+    a line break or a zero byte raises `ValueError`.
 
     The client is created by the first call in each process, because its threads do not survive a fork. In a process
     that was forked after the library was used, `send` raises `ConnectionFailed`.
@@ -210,7 +211,7 @@ class Server:
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections. Calls in progress may raise `ConnectionBroken`."""
+        """Close all connections. Calls in progress may raise `ConnectionBroken`; later calls always do."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:

@@ -84,7 +84,8 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
     """Return the options' log-probabilities, taken from tokens that start with `before`, the text before the value.
 
-    Returns None if there is no token with a finite log-probability.
+    An option without such a token gets the lowest log-probability of all tokens. Returns None if there is no token with
+    a finite log-probability.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -120,7 +121,8 @@ class OpenAIParser:
     ) -> ParserReply:
         """Request a JSON object that fits `schema`, and return the model's reply.
 
-        Raises `PortError` if the call fails.
+        It includes the options' log-probabilities if the settings request them, the schema's only field is an enum, and
+        the server supports a native schema. Raises `PortError` if the call fails.
         """
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)

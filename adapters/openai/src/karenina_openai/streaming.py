@@ -61,7 +61,7 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a chunk, but only once the answer has started.
+        """Restart the timer after a chunk, but only once the answer has started, as `is_answer` says of this chunk.
 
         Earlier chunks, which have no content, do not extend the first limit.
         """
@@ -76,9 +76,10 @@ async def assemble_stream(
 ) -> dict[str, Any]:
     """Return the chat completion contained in a stream of server-sent events.
 
-    An event with an `error` ends the stream, in which case only the error is returned, as `{"error": ...}`. Raises
-    `IncompleteStream` if the stream ends before the reply is complete, `ValueError` if an event is not a JSON object,
-    and `ReplyTooLarge` if there are too many tool calls.
+    `loads` parses the data of an event, and `timer` is restarted after each event. An event with an `error` ends the
+    stream, in which case only the error is returned, as `{"error": ...}`. Raises `IncompleteStream` if the stream ends
+    before the reply is complete, `ValueError` if an event is not a JSON object, and `ReplyTooLarge`, naming `where`, if
+    there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -186,7 +187,10 @@ class _Reply:
         return has_content
 
     def whole(self) -> dict[str, Any]:
-        """Return the reply in the form it would have if the server had sent it as a whole."""
+        """Return the reply in the form it would have if the server had sent it as a whole.
+
+        It has no choices if no chunk had any.
+        """
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
         if self._calls:
@@ -206,7 +210,8 @@ class _Reply:
         """Return a text field, taken from the deltas or from complete messages sent along with or after them.
 
         Messages are joined like chunks, unless each one starts with the one before it, in which case the last one is
-        complete.
+        complete. Messages contained in the deltas are ignored. Otherwise, they replace earlier deltas and precede later
+        ones.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -240,7 +245,8 @@ class _Reply:
         """Add a list of parts, whose text and reasoning continue those of earlier chunks. Returns whether there are
         any parts.
 
-        Raises `ValueError` if the parts cannot be read.
+        `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
+        cannot be read.
         """
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
@@ -260,6 +266,7 @@ class _Reply:
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
         """Add part of a tool call to the call with the same index.
 
+        `place` is the part's position in its chunk, used if it has no index; `is_whole` is explained in `_Call.add`.
         Raises `ReplyTooLarge` if there are too many calls.
         """
         number = piece.get("index")
@@ -283,7 +290,8 @@ class _Reply:
     def _index_without_number(self, id: str, place: int) -> int:
         """Return the index of a call that was sent without an index.
 
-        A call with a new ID gets a new index; a call without an ID gets the index of the last call.
+        A call with a new ID gets a new index, and one with a known ID its old index. A call without an ID gets the
+        index of the last call, or its position `place` in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))

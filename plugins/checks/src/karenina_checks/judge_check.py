@@ -105,7 +105,7 @@ class JudgeCheck(CheckStage):
     without_text: ClassVar[Detection]
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the part of the prompt about the item."""
+        """Return the part of the prompt about the item. Subclasses must define this method."""
         raise NotImplementedError(f"{type(self).__name__} has no prompt: define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:

@@ -146,6 +146,8 @@ class EmbeddingCheck(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Compare the values, ask the judge if they are similar enough, and revise the field result if the judge
         agrees.
+
+        If the model or the judge fails, a warning is logged, and the check counts as not performed.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -169,7 +171,8 @@ class EmbeddingCheck(Stage):
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
         """Return whether the judge considers the values equivalent. If so, revise the field result to True.
 
-        Raises `StructuredError` or `PortError` if the judge gives no verdict.
+        The judge's reply is recorded as a result field, and `score` appears in the reason for the revision. Raises
+        `StructuredError` or `PortError` if the judge gives no verdict.
         """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
@@ -206,7 +209,8 @@ def canonical(values: Mapping[str, Any]) -> str:
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
     """Return whether the fields would pass if every extracted value were equivalent to the true value.
 
-    A class without verified fields, or with its own `verify` method, is assumed to pass.
+    Fields without an extracted value keep their result. A class without verified fields, or with its own `verify`
+    method, is assumed to pass.
     """
     key = bound.template.key
     if bound.composition is None:

@@ -119,7 +119,9 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 of the weights in a folder or a zip file, or None if there are none."""
+    """Return the SHA-256 of the weights in a folder or a zip file, or None if there are none. It is computed once per
+    path.
+    """
     try:
         if path.is_dir():
             with (path / WEIGHTS).open("rb") as file:
@@ -131,7 +133,10 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Return the folder of a model in the Hugging Face cache, or None if it is not there. Nothing is downloaded."""
+    """Return the folder of a model in the Hugging Face cache, or None if it is not there. Nothing is downloaded.
+
+    A name without a slash is looked up among the models of sentence-transformers.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

@@ -45,8 +45,9 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped: there are no MCP servers, the answer is recorded, or the agent
-        already failed.
+        """Return why the stage is skipped, or None if it runs.
+
+        It is skipped if there are no MCP servers, the answer is recorded, or the agent already failed.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"

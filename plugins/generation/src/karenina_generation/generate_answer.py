@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
     """Return the examples for `question`: its own examples selected by the mode, its external ones, and global ones.
 
-    An example with the same question is never used, because its answer may be the correct one. Duplicates are sent only
-    once. Raises `ValueError` if the configuration selects an example that the question does not have.
+    The setting `source` may exclude either the question's examples or the global ones. With the mode "none", there are
+    no examples. An example with the same question is never used, because its answer may be the correct one. Duplicates
+    are sent only once. Raises `ValueError` if the configuration selects an example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -55,9 +56,11 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the question's examples that are selected by the mode.
+    """Return the positions of the question's examples that are selected by the mode, except those that are excluded.
 
-    Raises `ValueError` if the mode selects an example that the question does not have.
+    With "custom", the order is the configured one; with "k-shot", the same examples are drawn for the same seed and
+    question ID, and their order is kept; any other mode selects all. Raises `ValueError` if the settings in `own` name
+    an example that the question does not have.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
@@ -99,7 +102,11 @@ def _normalize(text: str) -> str:
 
 
 def _find_example(question: Question, choice: Choice) -> int:
-    """Return the position of the chosen example. Raises `ValueError` if the question has no such example."""
+    """Return the position of the chosen example, which may be chosen by its position, its question or the question's
+    MD5.
+
+    Raises `ValueError` if the question has no such example.
+    """
     examples = question.few_shot_examples
     if isinstance(choice, int):
         if choice < len(examples):
@@ -184,7 +191,12 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model and record the reply. A failed call or an empty answer ends the item."""
+        """Send the question to the model and record the reply. Raises `PortError` if the call fails or the answer is
+        empty.
+
+        Which empty answers are allowed is described in the class. If the provider stopped the answer and no abstention
+        check follows, the item is vetoed.
+        """
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
         examples = examples_for(context.question, few_shot) if few_shot is not None else []
@@ -286,7 +298,10 @@ def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
-    """Return the agent's last message. It is empty if the provider's content filter removed its text."""
+    """Return the text of the agent's last message, or None if the trace does not end in an answer.
+
+    It is empty if the provider's content filter removed the text.
+    """
     last = traces.final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:
         end = trace[-1]

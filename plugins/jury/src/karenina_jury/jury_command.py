@@ -69,7 +69,10 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _long(rate: Rate, what: str) -> str:
-    """Return a rate with its confidence interval and counts, for example "80.0%, 95% CI [...]: 8 of 10 answers"."""
+    """Return a rate with its confidence interval and counts, for example "80.0%, 95% CI [...]: 8 of 10 answers".
+
+    For a rate without a value, this is "none of 0 answers".
+    """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"none of 0 {what}{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""

@@ -104,8 +104,9 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
     """Return `base` with its values replaced by `values`, and with a verdict on them.
 
-    `values` are the majority's values, which no single judge extracted. If comparing them with the ground truth raises
-    an error, the verdict is False and the error is recorded.
+    `values` are the majority's values, which no single judge extracted. The verdict is None if they leave it undecided,
+    and False if a regex of the template failed. If comparing them with the ground truth raises an error, the verdict is
+    False and the error is recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
@@ -128,7 +129,11 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
-    """Return the outcome for a verdict. If the score `granular` is above 0, a wrong answer counts as partial."""
+    """Return the outcome for a verdict, or undecided if the verdict is None.
+
+    A wrong answer counts as truncated if the response was cut off, otherwise as partial if the score `granular` is
+    above 0.
+    """
     if verdict is None:
         return Outcome.UNDECIDED
     if verdict:
@@ -286,7 +291,9 @@ def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Return the statistics of one judge. `votes` must not be empty."""
+    """Return the statistics of one judge. `votes` must not be empty. `decides` is true for the judge asked after the
+    vote.
+    """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(
         judge=judge,

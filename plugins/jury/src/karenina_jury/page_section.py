@@ -74,7 +74,7 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note about each jury in the runs.
+    """Return a note about each jury in the runs that have a source file.
 
     If the first result in a file is not from a jury, the rest of the file is not read.
     """
@@ -92,7 +92,7 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
     """Yield the results that the note is about, or none if the first result in the file is not from a jury.
 
-    Requires `run.source`.
+    These are the results of `run.model`, or all results if it is None. Requires `run.source`.
     """
     assert run.source is not None
     results = iter(iterate_results(run.source))

@@ -145,7 +145,8 @@ class JuryPanel:
         """Return the result determined by the vote or by the stronger judge.
 
         Records in `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
-        `vote.asked`.
+        `vote.asked`. If no judge can judge the answer, or there is no verdict, the result is that of the first judge,
+        in the latter case marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

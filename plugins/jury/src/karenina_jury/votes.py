@@ -136,7 +136,10 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. Failed or undecided judges cast no vote, but count in the denominator."""
+    """Count the votes on the verdict. At least `quorum` judges must agree.
+
+    Failed or undecided judges cast no vote, but count in the denominator.
+    """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
     without = [ballot.judge for ballot in ballots if ballot.result.outcome is Outcome.UNDECIDED]
@@ -179,8 +182,9 @@ def _winner(
 ) -> tuple[Hashable, float, str | None]:
     """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one).
 
-    If several votes are equally frequent, the first is returned. `shown` maps judges to the strings that represent
-    their votes in the reason.
+    If several votes are equally frequent, the first is returned. Without any votes, this is None with a share of 0.
+    `what` names the subject of the vote, and `shown` maps judges to the strings that represent their votes in the
+    reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

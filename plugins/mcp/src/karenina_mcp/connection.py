@@ -58,10 +58,11 @@ USUAL_VARIABLES: Final = (
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport to a server, without connecting yet.
+    """Return the transport to a server, without connecting yet. A server process runs in `workspace`.
 
     `output` receives the server process's stderr and, if the server is stopped, the reason. Raises `ValueError` if the
-    command line is empty, its program is not found, or an environment variable is not set.
+    command line is empty, its program is not found, or an environment variable is not set; for a server with a URL,
+    this is raised on connecting.
     """
     if server.is_remote:
         return _over_http(server, output, bounds)
@@ -206,7 +207,9 @@ class Connection:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool and return its result as text. A call that fails because the server ended is repeated once.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. If
+        this program disconnected a remote server because of its reply, the error is a `ToolError`, because the server
+        is still running.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -262,7 +265,8 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools listed on the first `MOST_PAGES` pages of the server's tool list.
+        """Return the tools listed on the first `MOST_PAGES` pages of the server's tool list. A server need not offer
+        any.
 
         Raises `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
         """

@@ -221,7 +221,7 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 
 def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
-    """Return a message about an invalid server option."""
+    """Return a message about an invalid server option. `place` is the path of the field within the options."""
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 

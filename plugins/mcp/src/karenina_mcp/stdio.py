@@ -67,8 +67,9 @@ async def connect_stdio(
 ) -> AsyncIterator[Streams]:
     """Start a server, connect to it for the duration of the block, and then stop the server and its process group.
 
-    The server's environment consists of the library's usual variables and `environment`. A server that, after one
-    request, writes more bytes than `bounds` allows or more than `MOST_MESSAGES` lines is disconnected.
+    The server runs in `folder`, or in this process's folder if None. Its environment consists of the library's usual
+    variables and `environment`. A server that, after one request, writes more bytes than `bounds` allows or more than
+    `MOST_MESSAGES` lines is disconnected. `output` gets the reason, and the server's stderr.
     """
     process = await anyio.open_process(
         list(command),

@@ -48,7 +48,8 @@ class MCPTool:
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Call the tool and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice; see
+        `Connection.call`.
         """
         return await self.connection.call(self.own_name, arguments)
 

@@ -50,7 +50,10 @@ def output_messages(reply: Reply) -> str:
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages in a reply. Only an agent's reply has more than one message, namely its whole trace."""
+    """Return the messages in a reply. Only an agent's reply has more than one message, namely its whole trace.
+
+    The message of a parser reply has no reasoning.
+    """
     if isinstance(reply, AgentReply):
         return reply.trace
     if isinstance(reply, Turn):
@@ -89,7 +92,7 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
     """Return the name and the initial attributes of a call's span.
 
     The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and `chat` for
-    everything else, including the individual turns of an agent.
+    everything else, including the individual turns of an agent. `content` adds the messages sent to a model.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -123,7 +126,8 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
     """Return the attributes of a call that has ended, including its error or an interruption.
 
-    Tokens are reported only once: if an agent's turns are separate calls, the span of the agent's run has no tokens.
+    `content` adds a model's reply. Tokens are reported only once: if an agent's turns are separate calls, the span of
+    the agent's run has no tokens.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {
@@ -179,7 +183,7 @@ class Evaluation:
 
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
-    """Yield all evaluations of a result.
+    """Yield all evaluations of a result: its verdict, unless it was only scored, and its trait scores.
 
     Without `content`, an explanation contains only the names of stages, fields and traits, and does not quote any
     answer, judge or error message. Scores then have no explanation.

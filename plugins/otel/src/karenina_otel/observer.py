@@ -227,7 +227,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_stage_finished(self, event: observers.StageStarted, record: StageRecord) -> None:
-        """End a stage's span."""
+        """End a stage's span, with the number of its calls. The span of a failed stage has an error status."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return

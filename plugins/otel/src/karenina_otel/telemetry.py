@@ -75,7 +75,7 @@ def open_telemetry() -> Telemetry:
 
 
 def _has_program_setup() -> bool:
-    """Return whether the program has set up the SDK itself."""
+    """Return whether the program has set up the SDK itself, which is the case if it has set a tracer provider."""
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
@@ -130,9 +130,9 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters named in an environment variable, which is parsed as in the SDK. The default is OTLP.
+    """Return the exporters named in an environment variable, which is parsed as in the SDK.
 
-    Raises `ConfigError` if an exporter is not installed.
+    The default is OTLP, and "none" stands for no exporter. Raises `ConfigError` if an exporter is not installed.
     """
     points = []
     for name in os.environ.get(variable, "otlp").split(","):

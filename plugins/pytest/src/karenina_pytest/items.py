@@ -49,7 +49,8 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question. The first call runs all selected questions in the file.
+        """Return the results for a question, or none if it was not run. The first call runs all selected questions in
+        the file.
 
         If the run fails, this call and every later call raise the run's `KareninaError` or `BadParameter`.
         """
@@ -118,9 +119,9 @@ class QuestionItem(pytest.Item):
     """The test of one question. It passes if each answer is correct, or has only scores and no verdict."""
 
     def setup(self) -> None:
-        """Run the question together with the others in its file.
+        """Run the question together with the others in its file, and add each outcome to the test's properties.
 
-        If an answer is not judged, pytest reports an error.
+        If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
         """
         assert isinstance(self.parent, BenchmarkFile)
         problem = None

@@ -24,7 +24,8 @@ _JOIN: Final = 10.0
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     """Connect the module `ray` to a cluster. `options` are further arguments for `ray.init`.
 
-    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and any error raised by `ray.init`.
+    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and any error raised by `ray.init`. A
+    connection that is made after the timeout is closed again.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -94,7 +95,8 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
 
     A cluster that was started is stopped at the end of the block. If the program has already connected Ray, that
     connection is used, whatever the `address`, and left open. `workers` is the number of CPUs of a new cluster (all
-    CPUs of this machine if None). Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
+    CPUs of this machine if None). Sets the variables in `_QUIET` in this process's environment, unless they are set.
+    Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

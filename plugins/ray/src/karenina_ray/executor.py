@@ -49,7 +49,9 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Raise `ValueError` for a Ray client address (ray://), which is not supported."""
+        """Return the address unchanged. Raises `ValueError` for the address of a Ray client (ray://), which is not
+        supported.
+        """
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"

@@ -105,7 +105,10 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over."""
+        """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over.
+
+        Otherwise, all of the worker's requests for the call are dropped. Unknown calls are ignored.
+        """
         pending = self._pending.get(key)
         if pending is None:
             return

@@ -209,7 +209,7 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, and create the runner and planner described in the message.
+        """Configure logging, extend `sys.path`, and create the runner and planner described in the message.
 
         Returns what `set_up` reports.
         """
@@ -298,9 +298,10 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Produce one answer, and send all its results in a single message, so that they all refer to the same answer.
+        """Produce one answer, run the items of `judges` (by index) on it, and send all results in a single message.
 
-        An error that no stage has caught is sent as a message rather than raised.
+        A single message ensures that they all refer to the same answer. An error that no stage has caught is sent as a
+        message rather than raised.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []

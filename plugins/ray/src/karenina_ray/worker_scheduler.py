@@ -227,10 +227,10 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker: queue its jobs again in smaller groups, and start another worker.
+        """Replace a dead worker: queue its jobs again in smaller groups, and start another worker. Logs a warning.
 
-        A job fails once it has killed `MOST_DEATHS` workers and was alone on the last one. Raises `ExecutorError` after
-        too many deaths in a row.
+        A job fails once it has killed `MOST_DEATHS` workers and was alone on the last one. After a stop, the worker is
+        not replaced and its jobs are dropped. Raises `ExecutorError` after too many deaths in a row.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -268,7 +268,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """Store an error as the result of each item of an answer that killed too many workers."""
+        """Store an error as the result of each item of an answer that killed too many workers, and log the error."""
         message = (
             f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
             "else: check what its stages and models need (usually memory)"
@@ -283,7 +283,11 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to each worker that has room. Groups of suspect jobs go to workers without jobs."""
+        """Assign jobs to each worker that has room, up to `AHEAD` beyond its room, starting with the worker with the
+        fewest jobs.
+
+        Groups of suspect jobs go to workers without jobs. After a stop or a failure, nothing is assigned.
+        """
         if self._stopping is not None or self._tasks.failure is not None:
             return
         for worker in sorted((handle for handle in self._handles if handle.ready), key=lambda handle: len(handle.jobs)):
@@ -429,7 +433,8 @@ class Scheduler:
     def _stop(self, grace: float) -> None:
         """Stop the run.
 
-        Workers get `grace` seconds to finish their calls in progress. With 0, the run ends immediately.
+        Workers get `grace` seconds to finish their calls in progress. With 0, the run ends immediately, which is also
+        the only way for a later call to end it sooner.
         """
         first, self._stopping = self._stopping is None, grace
         if not grace:

@@ -28,7 +28,8 @@ SCHEMA: Final = "benchmark.schema.json"
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
     """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name.
 
-    `commands` contains the names of the existing commands.
+    For a format, this is the file suffix, and for a stage, the class name. `commands` contains the names of the
+    existing commands.
     """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)

@@ -124,7 +124,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def read_template(folder: str, name: str) -> str:
-    """Return the text of one of this distribution's templates."""
+    """Return the text of one of this distribution's templates. `name` is its file name without `.template`."""
     return files("karenina_scaffold").joinpath("templates", folder, f"{name}.template").read_text("utf-8")
 
 
