@@ -38,7 +38,7 @@ def test_each_distribution_specifies_what_it_opens() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.name)
 def test_every_hook_is_documented(hook: Hook) -> None:
-    assert hook.description.split()[0] in ("Offer", "Add", "Return", "Called")
+    assert hook.description.split()[0] in ("Provide", "Add", "Return", "Called")
     assert hook.description.endswith(".")
 
 

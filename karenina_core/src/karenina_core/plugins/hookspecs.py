@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_adapters() -> Sequence[AdapterSpec]:
-    """Offer adapters, which connect to models, each under an interface name."""
+    """Provide adapters, which connect to models, each under an interface name."""
 
 
 @hookspec
@@ -40,4 +40,4 @@ def karenina_prompt_instructions(task: str, interface: str) -> str | None:
 
 @hookspec
 def karenina_settings() -> Sequence[type[BaseModel]]:
-    """Offer settings models for settings that no stage owns; each setting has exactly one owner."""
+    """Provide settings models for settings that no stage owns; each setting has exactly one owner."""

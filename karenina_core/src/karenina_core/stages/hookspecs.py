@@ -14,69 +14,69 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_validate_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 1, which loads the template of a question."""
+    """Provide stages for slot 1, which loads the template of a question."""
 
 
 @hookspec
 def karenina_generate_answer() -> Sequence[type[Stage]]:
-    """Offer stages for slot 2, which generates the answer of the model under test."""
+    """Provide stages for slot 2, which generates the answer of the model under test."""
 
 
 @hookspec
 def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 3, which fails the answers of agents that reached their turn limit."""
+    """Provide stages for slot 3, which fails the answers of agents that reached their turn limit."""
 
 
 @hookspec
 def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 4, which fails conversations that do not end in an answer."""
+    """Provide stages for slot 4, which fails conversations that do not end in an answer."""
 
 
 @hookspec
 def karenina_abstention_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 5, which detects refusals."""
+    """Provide stages for slot 5, which detects refusals."""
 
 
 @hookspec
 def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 6, which detects answers that are insufficient for the template."""
+    """Provide stages for slot 6, which detects answers that are insufficient for the template."""
 
 
 @hookspec
 def karenina_parse_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 7, in which a judge fills the template from the answer."""
+    """Provide stages for slot 7, in which a judge fills the template from the answer."""
 
 
 @hookspec
 def karenina_verify_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 8, which compares the filled template with the ground truth."""
+    """Provide stages for slot 8, which compares the filled template with the ground truth."""
 
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 9, which may reverse a failure if the ground truth and the value have the same meaning."""
+    """Provide stages for slot 9, which may reverse a failure if ground truth and value have the same meaning."""
 
 
 @hookspec
 def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 10, which fails extracted values that nothing in the answer supports."""
+    """Provide stages for slot 10, which fails extracted values that nothing in the answer supports."""
 
 
 @hookspec
 def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-    """Offer stages for slot 11, which scores rubric traits."""
+    """Provide stages for slot 11, which scores rubric traits."""
 
 
 @hookspec
 def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 12, which fails trait scores that nothing in the answer supports."""
+    """Provide stages for slot 12, which fails trait scores that nothing in the answer supports."""
 
 
 @hookspec
 def karenina_finalize_result() -> Sequence[type[Stage]]:
-    """Offer stages for slot 13, which creates the `VerificationResult`, even after errors."""
+    """Provide stages for slot 13, which creates the `VerificationResult`, even after errors."""
 
 
 @hookspec
 def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Offer stages without a slot, which are placed according to their artifacts and their `after` and `before`."""
+    """Provide stages without a slot, which are placed according to their artifacts and their `after` and `before`."""

@@ -39,7 +39,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Offer notes with the corrected rates of runs that have a label file next to their results."""
+        """Provide notes with the corrected rates of runs that have a label file next to their results."""
         from karenina_calibration.label_paths import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:

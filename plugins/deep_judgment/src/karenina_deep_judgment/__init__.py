@@ -23,7 +23,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Offer the evaluator that scores LLM traits from excerpts and reasoning."""
+        """Provide the evaluator that scores LLM traits from excerpts and reasoning."""
         from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 
         return [DeepJudgmentTraitEvaluator()]
@@ -31,7 +31,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
-        """Offer the `tavily` search tool."""
+        """Provide the `tavily` search tool."""
         from karenina_deep_judgment.search_tools import TavilySearch
 
         return [TavilySearch()]

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Offer kinds of rubric traits, which benchmarks can then use in the same way as the built-in kinds."""
+    """Provide kinds of rubric traits, which benchmarks can then use in the same way as the built-in kinds."""
 
 
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Offer evaluators for rubric traits. Each trait goes to the first evaluator that claims it."""
+    """Provide evaluators for rubric traits. Each trait goes to the first evaluator that claims it."""
 
 
 def offered(plugins: Plugins) -> None:

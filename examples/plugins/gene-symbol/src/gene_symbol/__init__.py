@@ -41,5 +41,5 @@ def normalize(symbol: str) -> str:
 
 @hookimpl
 def karenina_primitives() -> list[type[Primitive]]:
-    """Offer the primitive: `verify_with: {type: gene_symbol.GeneSymbol, aliases: [p53]}`."""
+    """Provide the primitive: `verify_with: {type: gene_symbol.GeneSymbol, aliases: [p53]}`."""
     return [GeneSymbol]

@@ -88,5 +88,5 @@ def make_question(title: str, text: str, answer: str) -> Question:
 
 @hookimpl
 def karenina_formats() -> list[Format]:
-    """Offer the format for files that end in `.gift`."""
+    """Provide the format for files that end in `.gift`."""
     return [Format("GIFT", (".gift",), read, write)]

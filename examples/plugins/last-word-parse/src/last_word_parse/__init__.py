@@ -27,5 +27,5 @@ class LastWordParse(Stage):
 
 @hookimpl
 def karenina_parse_template() -> list[type[Stage]]:
-    """Offer the stage for slot 7. Installing it changes no plan."""
+    """Provide the stage for slot 7. Installing it changes no plan."""
     return [LastWordParse]

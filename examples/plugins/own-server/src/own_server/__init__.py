@@ -96,7 +96,7 @@ class Conversation:
 
 @hookimpl
 def karenina_adapters() -> list[AdapterSpec]:
-    """Offer the interface `own_server.chat`."""
+    """Provide the interface `own_server.chat`."""
     return [
         AdapterSpec(
             interface="own_server.chat",

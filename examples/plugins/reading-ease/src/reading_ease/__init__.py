@@ -51,11 +51,11 @@ def reading_ease(text: str) -> float | None:
 
 @hookimpl
 def karenina_trait_kinds() -> list[type[RubricTrait]]:
-    """Offer the kind: `{type: reading_ease.flesch, name: easy}`."""
+    """Provide the kind: `{type: reading_ease.flesch, name: easy}`."""
     return [ReadingEaseTrait]
 
 
 @hookimpl
 def karenina_trait_evaluators() -> list[TraitEvaluator]:
-    """Offer its evaluator."""
+    """Provide its evaluator."""
     return [ReadingEaseEvaluator()]

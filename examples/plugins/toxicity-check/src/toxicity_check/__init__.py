@@ -82,5 +82,5 @@ def read_category(reply: Mapping[str, Any]) -> tuple[str, str]:
 
 @hookimpl
 def karenina_extra_stages() -> list[type[Stage]]:
-    """Offer the check."""
+    """Provide the check."""
     return [ToxicityCheck]

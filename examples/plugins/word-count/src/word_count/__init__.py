@@ -24,5 +24,5 @@ class WordCount(Stage):
 
 @hookimpl
 def karenina_extra_stages() -> list[type[Stage]]:
-    """Offer the stage, which has no slot: its place follows from what it declares."""
+    """Provide the stage, which has no slot: its place follows from what it declares."""
     return [WordCount]
