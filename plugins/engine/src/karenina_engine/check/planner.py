@@ -206,7 +206,7 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that can be compared by value."""
+    """Return the result of `Stage.included` in a form that can be compared by value: for a `Skip`, its reason."""
     return answer.why if isinstance(answer, Skip) else answer
 
 

@@ -108,7 +108,8 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
     value in the benchmark would take effect without the user's trust. A value that is replaced by the user's own
-    configuration does not take effect.
+    configuration does not take effect, but if any value does, the trust has to cover all restricted values in the file.
+    Values in a benchmark without a file are never covered, unless everything is trusted.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -208,7 +209,10 @@ def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values set by the benchmark, without duplicates, in the order found."""
+    """Return all restricted values set by the benchmark, without duplicates, in the order found.
+
+    Values that would not take effect are included.
+    """
     return list(_search(benchmark).found.values())
 
 
@@ -401,9 +405,10 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without trust. Defaults, None, and empty lists and tables are allowed.
+        """Return whether a file may set `value` without trust.
 
-        If the mark has `below`, files named by the value are added to `data`.
+        Defaults, None, and empty lists and tables are allowed, as are files inside the benchmark's folder if the mark
+        is `below`, and plain names if it is `name`. For `below`, files named by the value are added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -469,7 +474,10 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model, or an empty set if the model is invalid."""
+    """Return the fields that the adapter restricts for this model.
+
+    The set is empty if there is no adapter, if it restricts none, or if the model is invalid.
+    """
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
