@@ -75,8 +75,9 @@ class OpenedPort:
     async def send(self, request: ModelRequest) -> Any:
         """Return the reply to a request.
 
-        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls.
-        Raises `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
+        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls. A
+        request refused by the provider's content filter gets an empty reply, unless it is for a whole agent. Raises
+        `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
         """
         port = self.port
         if port is None:

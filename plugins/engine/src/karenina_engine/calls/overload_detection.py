@@ -59,7 +59,10 @@ class _Share:
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
-        """Count the refusal of a call that has already been counted, and keep `calls` at least as large as `refused`."""
+        """Count the refusal of a call that has already been counted.
+
+        If `refused` would exceed `calls`, `calls` is raised to it.
+        """
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
