@@ -273,7 +273,7 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to this server's waiting calls, even if earlier items are waiting for another server."""
+        """Grant the free permits to this server's waiting calls, without regard to earlier items at other servers."""
         while self._queue and self._has_free_permit():
             self.wake_one()
 

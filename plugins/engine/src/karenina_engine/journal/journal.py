@@ -371,9 +371,10 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, returning once it is in the file.
+        """Store the outcome of a call in place of an earlier one, returning once it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
+        Raises `PortError` if the journal cannot store the reply (the call's item then ends with this error), and
+        `JournalError` if the file cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -478,8 +479,9 @@ class Journal:
     ) -> Awaitable[None]:
         """Store an item's result as returned by `dump_result`. The row is in the file once the awaitable completes.
 
-        Raises `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the
-        file cannot be written.
+        `index` is the item's index in the run's matrix, and `again` states whether the item must run again. Raises
+        `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the file
+        cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)

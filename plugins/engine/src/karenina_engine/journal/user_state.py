@@ -100,7 +100,8 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     """Return the command of this user's run with `journal`, or None if there was no such run.
 
-    Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
+    A command stored for a journal with this id at another path does not count. Raises `UserStateError` if another user
+    could have written the file, or if the file is malformed or cannot be read.
     """
     if not is_id(id):
         return None

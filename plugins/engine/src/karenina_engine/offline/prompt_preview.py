@@ -384,7 +384,11 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder reply."""
+        """Record a request, and return a placeholder reply.
+
+        Requests to models with recorded answers and repeated requests are not recorded. The reply to a repeated request
+        is as empty as its schema allows.
+        """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)
         if not self.recorded(request.model):
