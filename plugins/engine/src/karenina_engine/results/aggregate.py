@@ -157,7 +157,7 @@ class OutcomeTally:
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
         """Count an item by its outcome and question.
 
-        `granular` is its granular result, which is ignored unless it is a number.
+        `granular` is its granular result, which is ignored unless it is a number and the item has a verdict.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)

@@ -277,7 +277,8 @@ class _Scores:
     def add(self, score: Any, label: str | None) -> None:
         """Count a score.
 
-        `label` is the class of a literal trait, or None. Scores of other types are counted only in `n`.
+        `label` is the class of a literal trait, or None. Booleans, numbers, strings, and the numbers in a mapping are
+        summarized separately; scores of any other type are counted only in `n`.
         """
         self.n += 1
         if label is not None:
