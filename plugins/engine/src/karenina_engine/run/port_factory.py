@@ -157,7 +157,8 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        This is the case if the model has MCP servers or is a deep agent, or if its adapter requires an agent for it.
+        This is the case if the model has MCP servers (unless its answers are recorded) or is a deep agent, or if its
+        adapter requires an agent for it. For a `ModelLabel`, the journal states whether this answer came from an agent.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -299,7 +300,8 @@ class PortFactory:
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
         """Return the endpoint of a model's port.
 
-        A judge's endpoint has temperature 0 if the user has not set a temperature.
+        A judge's endpoint has temperature 0 if the user has not set a temperature. The endpoint of a `ModelLabel` is
+        identified by the model's id only.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):

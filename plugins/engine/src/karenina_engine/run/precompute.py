@@ -102,7 +102,7 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results that do not need any calls, in matrix order.
+        """Store and yield the results that do not need any calls, in matrix order, and then end the processes.
 
         Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
         result cannot be stored.
@@ -276,7 +276,7 @@ class _RecordingJournal:
         """Return the stored outcome of the call.
 
         Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, because the journal may
-        contain only part of an agent's work.
+        contain only part of an agent's work. In a replay, returns or raises what `Journal.find` does.
         """
         if self.replaying:
             return await self._journal.find(call)

@@ -92,7 +92,8 @@ class ResumeState:
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return the item's valid stored result and its text, or None if the item has to run.
 
-        In a replay, all items have to run.
+        A result that is returned is counted in `kept` and recorded as part of this run, and one that is not final is
+        counted in `again`. In a replay, all items have to run.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None

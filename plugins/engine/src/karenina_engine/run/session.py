@@ -225,10 +225,11 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Yield the results with their indexes in the matrix and their texts in the journal.
+        """Execute the run, and yield the results with their indexes in the matrix and their texts in the journal.
 
-        `computed` yields the results that do not need any calls, or is None if they are not computed by other
-        processes. Raises `JournalError` if the journal can no longer be written.
+        The beginning and end of the run are recorded in the journal and reported to observers. If the run was stopped,
+        a warning states how many items have no result. `computed` yields the results that do not need any calls, or is
+        None if they are not computed by other processes. Raises `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
