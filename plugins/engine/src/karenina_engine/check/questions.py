@@ -118,6 +118,10 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
+        """Build and return the question at an index with its merged rubric, or return a view of a slice.
+
+        Raises `ConfigError` if traits of the question clash with those of the benchmark.
+        """
         if isinstance(index, slice):
             return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names)
         question = self._benchmark.get(self._ids[index])

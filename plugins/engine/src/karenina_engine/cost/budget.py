@@ -205,6 +205,7 @@ class Budget:
         rates = tariff.rates
 
         def cost(prompt: int, output: int) -> int:
+            """Return the most that requests with these numbers of tokens can cost, in picodollars."""
             written = prompt if rates.cache_write > rates.input else 0
             thought = output if rates.reasoning > rates.output else 0
             return tariff.cost(Usage(prompt, output, 0, thought, calls=1, cache_write_tokens=written))

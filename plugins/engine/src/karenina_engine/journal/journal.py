@@ -159,6 +159,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the journal. If the block raised an exception, a `JournalError` from closing is only logged."""
         try:
             self.close()
         except JournalError:

@@ -326,6 +326,7 @@ async def _preview_once(
     judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 
     def item(model: ModelConfig | None) -> Item:
+        """Return the previewed item, with `model` as its judge."""
         return Item(question, answering, model, 1, config, ports, trust, core.run_name)
 
     shared = State(item(None), started=time.monotonic())

@@ -69,6 +69,7 @@ class ProgressDisplay:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        """Close the display."""
         self.close()
 
     def close(self) -> None:

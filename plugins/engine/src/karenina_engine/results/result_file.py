@@ -268,6 +268,7 @@ class ResultFile:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        """Write the remaining lines and close the file, without sorting the lines."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._file.close()

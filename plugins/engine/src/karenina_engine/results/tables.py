@@ -36,6 +36,7 @@ class Table:
     rows: Callable[[], Iterable[Row]]
 
     def __iter__(self) -> Iterator[Row]:
+        """Return an iterator over the rows, which are read again."""
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:

@@ -117,6 +117,7 @@ class ItemRunner:
             return task.pipeline.judge(answer, item)
 
         async def ask(model: ModelConfig) -> VerificationResult:
+            """Return the result that `model` would give as the only judge of the answer."""
             return await task.pipeline.judge(answer, replace(item, parsing_model=model))
 
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))

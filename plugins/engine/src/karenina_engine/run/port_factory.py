@@ -266,6 +266,7 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
+            """Open a port for `model`, to be closed by `aclose`."""
             port: Port = factory(model)
             self._ports.append(port)
             return port
@@ -292,6 +293,7 @@ class PortFactory:
         bounded = self._with_bounds(model)
 
         async def start(options: AgentOptions) -> AgentOptions:
+            """Start the model's tools in the workspace (if any), and return the options with the tools added."""
             tools = await self._tools.tools(bounded, options.workspace)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
