@@ -220,7 +220,10 @@ class BudgetGuard(Protocol):
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+
+        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        """
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Count a call's actual cost in picodollars.

@@ -220,7 +220,7 @@ class ServerLimiter:
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
         """Return `permit` after the server refused the call. This may lower the limit or pause calls to the server.
 
-        `retry_after` is the delay in seconds requested by the server, or None.
+        `retry_after` is the delay in seconds requested by the server, or None; it affects only the length of a pause.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -251,7 +251,10 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause."""
+        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause.
+
+        `in_flight` is the number of calls in flight when the server refused one, including that call.
+        """
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:

@@ -115,7 +115,10 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many of the latest calls were refused that the cause is certainly overload."""
+        """Return whether so many of the latest calls were refused that the cause is certainly overload.
+
+        `number` is the number of the call that was just refused.
+        """
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG

@@ -319,7 +319,11 @@ class _Finder:
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored."""
+        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored.
+
+        `where` is the start of the values' names in messages, and `places` contains the id of the question, if there is
+        one.
+        """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
             if name in models or "." not in name:  # the name of a missing plugin is refused before the run
@@ -328,7 +332,11 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted."""
+        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted.
+
+        `kind` is the model that declares the field, or None. `where` names the value in messages, and `places` contains
+        the id of the question, if there is one.
+        """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
@@ -347,7 +355,10 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including any model in those fields."""
+        """Examine the restricted fields of a trait or primitive, including any model in those fields.
+
+        `where` names the trait or primitive in messages, and `places` contains the id of the question, if there is one.
+        """
         kind = type(data)
         for name in restricted_fields(kind):
             value = getattr(data, name)
@@ -361,7 +372,8 @@ class _Finder:
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
         """Examine the fields of a model. `setting` is the setting that contains the model, or None.
 
-        If the model's adapter is not installed, its interface is restricted too.
+        `where` names the model in messages, and `places` contains the id of the question, if there is one. If the
+        model's adapter is not installed, its interface is restricted too.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -385,7 +397,10 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored."""
+        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored.
+
+        If the adapter is not installed (`spec` is None) or declares no such settings, all of them are restricted.
+        """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None

@@ -243,7 +243,10 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
-    """Log a warning for each field in `unused`, which contains field names and reasons."""
+    """Log a warning for each field in `unused`, which contains field names and reasons.
+
+    `role` describes the model in the warning, such as "judge".
+    """
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
 

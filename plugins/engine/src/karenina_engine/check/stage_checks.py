@@ -82,10 +82,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return a message for each problem with the models that a stage needs.
+    """Return a message for each problem with the models that a stage needs. `name` is the stage's name.
 
     Configured models are checked only for the ports that the stage calls, because everything else has already been
-    checked.
+    checked. With `offline`, what adapters need only for calls may be missing.
     """
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []

@@ -150,7 +150,10 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+
+        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:

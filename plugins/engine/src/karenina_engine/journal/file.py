@@ -254,7 +254,8 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
     """Raise `JournalError` for a journal that would make SQLite change another file or wait for one.
 
     The journal and the files alongside it must not be links, pipes, devices or folders. A file to which SQLite may
-    write must have no other hard links, and a rollback file must not name another file.
+    write (the journal itself only if `writing`) must have no other hard links, and a rollback file must not name
+    another file.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path

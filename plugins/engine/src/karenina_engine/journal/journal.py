@@ -398,7 +398,9 @@ class Journal:
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged: as a warning the first time, and then at debug level."""
+        """Log that part of the file, described by `what`, is damaged: as a warning the first time, and then at debug
+        level.
+        """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "

@@ -274,7 +274,10 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return the numbers of rows kept and lost."""
+    """Copy the valid rows of a table, and return the numbers of rows kept and lost.
+
+    If the source's format has no digests (`has_digests` is False), they are added.
+    """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")

@@ -81,9 +81,10 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run using `journal`, and remove the commands of journals that no longer exist.
+    """Store the command of the run using `journal`, whose id is `id`.
 
-    If the folder cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
+    Also removes the commands of journals that no longer exist, and older commands for the same path. If the folder
+    cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()

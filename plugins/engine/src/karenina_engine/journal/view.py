@@ -97,7 +97,10 @@ class JournalView:
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
-        """Return the status of the last run."""
+        """Return the status of the last run.
+
+        This removes the journal's lock file if a killed process left it behind.
+        """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)

@@ -105,7 +105,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item for a question."""
+        """Count an item for a question. `hit` states whether the item adds to the numerator of the rate."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1

@@ -59,7 +59,9 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts for an answer."""
+        """Add the counts for an answer: the cached calls in `tally` and `ledger`, and the results as counted by
+        `ResumeState`.
+        """
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -158,8 +160,8 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
     """Yield a pool of processes that compute results from stored replies, if this is worthwhile.
 
     Enter this context before anything starts threads, such as the progress display. Yields None and starts no processes
-    if there are too few answers or no stored replies, or if the run uses another executor, has a budget, or has
-    observers of anything other than its results.
+    if there are too few answers or no stored replies, if only one processor is available or this process cannot be
+    forked, or if the run uses another executor, has a budget, or has observers of anything other than its results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):

@@ -173,8 +173,9 @@ class RunSession:
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run. Iteration over its results ends early; results already yielded remain valid.
 
-        No further calls start. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
-        this in the run's event loop (from elsewhere, use `stop_soon`). A second call ends the grace period.
+        `why` is the reason, worded to follow "because"; only the first reason counts. No further calls start. Calls in
+        flight may take `grace` seconds to end, so that their replies are stored. Call this in the run's event loop
+        (from elsewhere, use `stop_soon`). A second call ends the grace period.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -330,8 +331,8 @@ class RunSession:
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Store an item's result in the journal, if there is one, and return the result with its index.
 
-        If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError` if the
-        journal cannot be written.
+        `judge` is the index of the item's judge in `task.judges`. If the result cannot be stored, an error result is
+        stored and returned instead. Raises `JournalError` if the journal cannot be written.
         """
         text = None
         if self.result_store is not None:
