@@ -97,10 +97,11 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings under this implementation's names.
+    """Return settings, including the fields of their models, under this implementation's names.
 
-    Each name that is translated or dropped is logged, once per process. If a setting is given under both names, the
-    value given under this implementation's name is kept.
+    Each name that is translated or dropped is logged, once per process, except a value equal to the reference's
+    default, which is dropped without a message. If a setting is given under both names, the value given under this
+    implementation's name is kept.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -129,7 +130,11 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, how a setting name of the reference was handled."""
+    """Log, once per process, how a setting name of the reference was handled.
+
+    `new` states the settings to which it was translated. If `new` is empty, `replaced` means that these settings were
+    given too; otherwise there are none, and `cure` states what to do instead.
+    """
     if new:
         logger.warning("the reference's %s is translated to %s", name, new)
     elif replaced:
@@ -180,7 +185,8 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's fields under this implementation's names, logging each field that is translated or dropped.
 
-    A model without an id gets its name as its id.
+    Fields with the reference's default values are dropped without a message. A model without an id gets its name as its
+    id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -214,7 +220,9 @@ def _note_model(id: str, notes: str) -> None:
 
 
 def _no_change(default: object, description: str, **bounds: Any) -> Any:
-    """Return the field for a setting that never changes a result."""
+    """Return the field for a setting that never changes a result. `bounds` are more arguments for `Field`, such as
+    `ge`.
+    """
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 

@@ -47,7 +47,8 @@ class CallSize(NamedTuple):
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
     """Return the size of a call that sends `messages` and `request`, which is JSON-compatible data or None.
 
-    Only an agent call (`is_agent`) can have more than one turn; the limit is the `max_turns` in its request.
+    Each tool call in the messages counts as `FRAME` characters. Only an agent call (`is_agent`) can have more than one
+    turn; the limit is the `max_turns` in its request, or 1 if there is none.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -116,7 +117,7 @@ class Call:
     @cached_property
     def key(self) -> bytes:
         """The SHA-256 digest of everything that determines the reply: endpoint, messages, request, replicate and
-        sample.
+        sample. If the endpoint is `by_item`, the question and task are included too.
 
         Calls with the same key are identical, and share a single reply.
         """
@@ -219,7 +220,10 @@ class BudgetGuard(Protocol):
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+
+        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        """
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Count a call's actual cost in picodollars.

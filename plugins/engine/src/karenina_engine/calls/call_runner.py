@@ -82,8 +82,9 @@ class CallRunner:
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
 
-        `send` makes one request, and may be called several times. Raises `PortError` if no attempt succeeded or the
-        reply cannot be stored, and `OverBudget` if the budget does not cover the call.
+        Without a reply store, every call is sent, even if it is identical to another. `send` makes one request, and may
+        be called several times. Raises `PortError` if no attempt succeeded, now or when the stored outcome was made, or
+        if the reply cannot be stored, and `OverBudget` if the budget does not cover the call.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -189,7 +190,10 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Count a model's reply in `tally`. Replies to composite calls, or from services, are not counted."""
+        """Count a model's reply in `tally`. Replies to composite calls, or from services, are not counted.
+
+        If the reply ended for an unknown reason, that is counted too, and may log a warning.
+        """
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
@@ -197,7 +201,8 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason, and log a warning the first time this reason occurs.
+        """Count a reply that ended for an unknown reason, and log a warning the first time this model's server gives
+        it.
 
         Because a reason may contain an id, reasons beyond a server's first `_MOST_REASONS` are counted together.
         """
@@ -210,7 +215,10 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, retrying as the policy allows. Raises `PortError` if no attempt succeeds."""
+        """Call a service, retrying as the policy allows. Raises `PortError` if no attempt succeeds.
+
+        The call's notes get the time taken, without the delays before retries.
+        """
         self.limits.services += 1
         began = time.monotonic()
         try:
@@ -232,7 +240,10 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in both the ledger and the budget."""
+        """Record the usage of a request in the ledger, and its cost in the budget.
+
+        Without a ledger, nothing is recorded, not even in the budget.
+        """
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
@@ -241,8 +252,9 @@ class CallRunner:
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
         """Make the call within the server's limit, retrying as the policy allows.
 
-        While a call waits to be retried, its reservation is released so that other calls can be made. Raises the
-        `PortError` from the last attempt if none succeeds.
+        The usage of every attempt is recorded as it is made, and the usage of the reply or error returned includes that
+        of failed attempts. While a call waits to be retried, its reservation is released so that other calls can be
+        made. Raises the `PortError` from the last attempt if none succeeds.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -291,7 +303,10 @@ class CallRunner:
                 await reservation.renew()
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
-        """Return a stored reply, or raise a stored error, as if the call had just been made."""
+        """Return a stored reply, or raise a copy of a stored error, as if the call had just been made.
+
+        The notes and files stored with a reply are added to the current item. A model's reply is counted as cached.
+        """
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)
         if cached.error is not None:
@@ -354,7 +369,10 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Return a sentence stating how many replies from a model's server ended for an unknown reason."""
+    """Return a clause stating how many replies from a model's server ended for an unknown reason.
+
+    `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
+    """
     replies = f"{count} {'reply' if count == 1 else 'replies'}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"

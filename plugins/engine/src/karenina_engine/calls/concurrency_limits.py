@@ -88,7 +88,10 @@ class Concurrency:
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return the bounds for the model's server. `declared` is the number declared by its adapter, or None."""
+        """Return the bounds for the model's server, as this worker's share of the permits.
+
+        `declared` is the number declared by the model's adapter, or None. It is ignored if the model has a fixed limit.
+        """
         fixed = self.models.get(model.id)
         if fixed is not None:
             permits = _share_of(fixed, *self.part)
@@ -162,20 +165,28 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Apply `bounds` in addition to the current bounds."""
+        """Apply `bounds` in addition to the current bounds, and lower the current limit to the new `start` if it is
+        higher.
+
+        The limit becomes fixed if either of the bounds is.
+        """
         current = self._bounds
         ceiling = min(current.ceiling, bounds.ceiling)
         self._bounds = Bounds(min(current.start, bounds.start, ceiling), ceiling, current.fixed or bounds.fixed)
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit (a number above 0), or 0 if none is free and the call has to `wait`."""
+        """Return a permit (a number above 0), or 0 if none is free or other calls are waiting, so that this call has
+        to `wait`.
+        """
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Return a permit as soon as one is free. Calls with the lowest `order` are served first."""
+        """Return a permit as soon as one is free. Calls with the lowest `order` are served first, and equal ones as
+        they came.
+        """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
@@ -209,7 +220,7 @@ class ServerLimiter:
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
         """Return `permit` after the server refused the call. This may lower the limit or pause calls to the server.
 
-        `retry_after` is the delay in seconds requested by the server, or None.
+        `retry_after` is the delay in seconds requested by the server, or None; it affects only the length of a pause.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -228,7 +239,9 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return how many seconds the server has been refusing all calls, or 0 if it last answered with a reply."""
+        """Return the seconds since the server's first refusal after its last successful reply, or 0 if there was no
+        refusal.
+        """
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
@@ -238,7 +251,10 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause."""
+        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause.
+
+        `in_flight` is the number of calls in flight when the server refused one, including that call.
+        """
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:
@@ -260,12 +276,12 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to waiting calls, regardless of calls to other servers."""
+        """Grant the free permits to this server's waiting calls, without regard to earlier items at other servers."""
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Grant a permit to the first waiting call, or to none if that call has been cancelled."""
+        """Remove the first waiting call, and grant it a permit unless it has been cancelled. A call must be waiting."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
@@ -338,7 +354,9 @@ class ServerLimiter:
     def _pause(self, retry_after: float | None) -> None:
         """Grant no permits for a while, because the server has only refused calls and would refuse more.
 
-        The pause lasts at least `retry_after` seconds (if not None), but no longer than `_LONGEST_PAUSE`.
+        The pause doubles with each refusal. It lasts at least `retry_after` seconds (if not None), but no longer than
+        `_LONGEST_PAUSE`, or `_GIVING_UP_PAUSE` once the server has refused all calls for longer than the run's
+        patience.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -404,7 +422,8 @@ class ConcurrencyLimits:
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now, plus the number of calls waiting to be retried.
+        """Return how many calls to the servers used so far could be in flight now, plus the number waiting to be
+        retried.
 
         The second number is counted only up to the first.
         """
@@ -418,7 +437,8 @@ class ConcurrencyLimits:
     def wake(self, changed: ServerLimiter) -> None:
         """Grant free permits to waiting calls, starting with the earliest items.
 
-        `changed` is the limiter that may have a free permit.
+        `changed` is the limiter that may have a free permit. If there is no limit for all servers together, only its
+        calls are woken.
         """
         if self.most == inf:
             changed.wake()

@@ -52,7 +52,10 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Return the labels in a stored command. Values of the wrong type are ignored."""
+        """Return the labels in a stored command. Values of the wrong type are ignored.
+
+        Only the file names of the benchmark and output are kept, without their folders.
+        """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
         questions = command.get("questions")
@@ -67,7 +70,9 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that any file is allowed to set, and the names of all other settings of the run."""
+        """Return the settings that any file is allowed to set, and the names of all other settings, including unknown
+        ones.
+        """
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -79,7 +84,10 @@ class JournalLabels:
         return free, [name for name in self.settings if name not in free]
 
     def models(self) -> dict[str, list[ModelLabel]]:
-        """Return the models by role. Raises `ConfigError` if a model cannot be read."""
+        """Return the models under `answering_models` and `parsing_models`, without their URLs, keys or files.
+
+        Raises `ConfigError` if a model cannot be read.
+        """
         roles = {"answering_models": self.answering, "parsing_models": self.judges}
         return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
 
@@ -87,8 +95,9 @@ class JournalLabels:
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
     """Return the `karenina run` command described by a journal, quoted and on one line, for display only.
 
-    Parts that cannot be shown are left out and listed on a second line. Arguments longer than `_LONGEST` characters are
-    shown as "...".
+    If the benchmark's name is unknown, the command contains the word BENCHMARK. Parts that cannot be shown, including a
+    selection of more than `_MOST_QUESTIONS` questions, are left out and listed on a second line, which is cut off after
+    500 characters. Arguments longer than `_LONGEST` characters are shown as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -117,7 +126,10 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as an argument for `-a`, in short form if that can express all of it, or otherwise as JSON."""
+    """Return a model as an argument for `-a`, in short form if that can express all of it, or otherwise as JSON.
+
+    Fields not in `_OF_A_LINE` are left out.
+    """
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:

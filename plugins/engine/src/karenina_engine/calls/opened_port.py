@@ -75,8 +75,9 @@ class OpenedPort:
     async def send(self, request: ModelRequest) -> Any:
         """Return the reply to a request.
 
-        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls.
-        Raises `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
+        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls. A
+        request refused by the provider's content filter gets an empty reply, unless it is for a whole agent. Raises
+        `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
         """
         port = self.port
         if port is None:
@@ -103,7 +104,7 @@ class OpenedPort:
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
     """Return a judge's model at temperature 0.
 
-    The model is returned unchanged if it sets a temperature or its adapter does not use one.
+    The model is returned unchanged if it sets a temperature, or if its adapter replays recordings or does not use one.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
@@ -179,7 +180,8 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Start the model's tool servers, and return the options with their tools added.
+    """Start the model's tool servers, and return the options with their tools added, or unchanged if the run starts no
+    tools.
 
     Raises `PortError` if the servers cannot be started.
     """
@@ -318,7 +320,10 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why the model cannot use its configured tools. No source is opened."""
+    """Yield a message for each reason why the model cannot use its configured tools. No source is opened.
+
+    Nothing is yielded for adapters that replay recordings or start tools themselves.
+    """
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]

@@ -59,7 +59,10 @@ class _Share:
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
-        """Count the refusal of a call that has already been counted."""
+        """Count the refusal of a call that has already been counted.
+
+        If `refused` would exceed `calls`, `calls` is raised to it.
+        """
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
@@ -112,7 +115,10 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many of the latest calls were refused that the cause is certainly overload."""
+        """Return whether so many of the latest calls were refused that the cause is certainly overload.
+
+        `number` is the number of the call that was just refused.
+        """
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG

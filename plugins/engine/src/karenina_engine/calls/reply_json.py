@@ -107,7 +107,7 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Return `value` as a JSON string that can be written to any file.
+    """Return `value` as a JSON string that can be written to any file, because lone surrogates are escaped.
 
     Raises `TypeError` if `value` has no JSON equivalent.
     """

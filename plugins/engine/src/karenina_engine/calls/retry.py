@@ -44,7 +44,11 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return the delay before the next retry of a call, or None if the call should not be retried."""
+        """Return the delay before the next retry of a call, or None if the call should not be retried.
+
+        The latter is the case if the error is not retriable, if its category has no retries left, or if the call's
+        delays would add up to more than `patience`.
+        """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
         attempt = sum(notes.retries.values())
@@ -54,7 +58,7 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, and count the retry in `notes`.
+        """Return the delay before the next retry, without waiting, and count the retry and its delay in `notes`.
 
         If the call should not be retried, raises `error` with the reason in its `attempts`. `refusing` is the number of
         seconds for which the server has refused all calls.

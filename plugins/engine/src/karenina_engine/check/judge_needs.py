@@ -52,7 +52,9 @@ class JudgeNeeds:
                 self._counts[stage.name] = self._counts.get(stage.name, 0) + 1
 
     def check(self) -> None:
-        """Raise `ConfigError` if there is no judge, or if a judge lacks a port that a stage calls."""
+        """Raise `ConfigError` if stages that were counted need a judge and there is none, or a judge lacks a port they
+        call.
+        """
         judges = self._config.core.parsing_models
         problems = [
             f"no judge is configured, and {name} needs one for {self._counts[name]} of {self._questions} questions "
@@ -68,7 +70,11 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port that a stage calls but the model does not have."""
+    """Return a message for each of `ports`, which a stage calls, that the model does not have.
+
+    `role` describes the model in the messages (such as "judge"), and `stage` is the stage's name. Raises `PluginError`
+    if the model's adapter does not exist.
+    """
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
         f"does not have{_adapters_with_port(plugins, port)}"

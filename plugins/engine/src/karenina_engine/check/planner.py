@@ -79,6 +79,7 @@ class QuestionPipelines(Sequence[Pipeline]):
         return quiet
 
     def __len__(self) -> int:
+        """Return the number of questions."""
         return len(self._by_question)
 
     @overload
@@ -86,6 +87,7 @@ class QuestionPipelines(Sequence[Pipeline]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Pipeline]: ...
     def __getitem__(self, place: int | slice) -> Pipeline | Sequence[Pipeline]:
+        """Return the pipeline of the question at an index, or a list of those in a slice."""
         if isinstance(place, slice):
             return [self._distinct[number] for number in self._by_question[place]]
         return self._distinct[self._by_question[place]]
@@ -206,7 +208,7 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that can be compared by value."""
+    """Return the result of `Stage.included` in a form that can be compared by value: for a `Skip`, its reason."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
@@ -225,11 +227,13 @@ class QuestionSubset(Sequence["Question"]):
     @overload
     def __getitem__(self, place: slice) -> QuestionSubset: ...
     def __getitem__(self, place: int | slice) -> Question | QuestionSubset:
+        """Return the question at an index of the view, or a view of those in a slice."""
         if isinstance(place, slice):
             return QuestionSubset(self._questions, self._places[place])
         return self._questions[self._places[place]]
 
     def __iter__(self) -> Iterator[Question]:
+        """Return an iterator that reads the questions one at a time."""
         return (self._questions[place] for place in self._places)
 
 

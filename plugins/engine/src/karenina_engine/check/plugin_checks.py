@@ -179,8 +179,9 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
     """Return the stages blocked by `[plugins]`, with their slots, sorted by name.
 
-    If the environment variable `KARENINA_PLUGINS` blocks a whole plugin, its stages are not returned, because the
-    plugin is not imported and its settings are therefore unknown.
+    Stages that are unusable, or whose name is also that of a loaded stage, are left out. If the environment variable
+    `KARENINA_PLUGINS` blocks a whole plugin, its stages are not returned, because the plugin is not imported and its
+    settings are therefore unknown.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -212,7 +213,11 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a message for each blocked stage that would be added to the plan by one of its own settings."""
+    """Yield a message for each blocked stage that would be added to the plan by one of its own settings.
+
+    A stage is ignored if the evaluation mode does not use its slot, or if the configuration chooses the stage for the
+    slot.
+    """
     for stage, slot in blocked:
         if slot is not None and (
             config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
@@ -275,7 +280,10 @@ class OwnedFields:
         yield from self.problems_in(given_fields(question, trust))
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the value's path, like `problems`."""
+        """Yield a message for each problem in `given`, with the value's path, like `problems`.
+
+        Unknown names of trait values are problems only if they contain a dot.
+        """
         for kind, place, values in given:
             models = self.models[kind]
             path = ("answer", place) if kind == "template_fields" else ()
@@ -304,7 +312,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the traits in `rubrics`, ignoring any that are None."""
+    """Yield the plugin-owned values of the LLM traits in `rubrics`, ignoring any rubrics that are None."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:

@@ -62,9 +62,10 @@ def select_questions(
 ) -> Sequence[Question]:
     """Return the questions of a run, each with its merged rubric. By default, these are all questions except drafts.
 
-    `question_ids` selects questions, including drafts; repeating an id does not repeat its question. Raises
-    `ConfigError` for an id, or a trait name in `rubric_trait_names`, that is not in the benchmark. If the benchmark is
-    streamed and more than `MAX_IN_MEMORY` questions are selected, each question is read again whenever it is accessed.
+    `question_ids` selects questions, including drafts, in this order; repeating an id does not repeat its question.
+    Raises `ConfigError` for an id, or a trait name in `rubric_trait_names`, that is not in the benchmark. If the
+    benchmark is streamed and more than `MAX_IN_MEMORY` questions are selected, each question is read again whenever it
+    is accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -117,6 +118,10 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
+        """Build and return the question at an index with its merged rubric, or return a view of a slice.
+
+        Raises `ConfigError` if traits of the question clash with those of the benchmark.
+        """
         if isinstance(index, slice):
             return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names)
         question = self._benchmark.get(self._ids[index])

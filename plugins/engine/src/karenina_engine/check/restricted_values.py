@@ -108,7 +108,8 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
     value in the benchmark would take effect without the user's trust. A value that is replaced by the user's own
-    configuration does not take effect.
+    configuration does not take effect, but if any value does, the trust has to cover all restricted values in the file.
+    Values in a benchmark without a file are never covered, unless everything is trusted.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -208,7 +209,10 @@ def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values set by the benchmark, without duplicates, in the order found."""
+    """Return all restricted values set by the benchmark, without duplicates, in the order found.
+
+    Values that would not take effect are included.
+    """
     return list(_search(benchmark).found.values())
 
 
@@ -315,7 +319,11 @@ class _Finder:
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored."""
+        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored.
+
+        `where` is the start of the values' names in messages, and `places` contains the id of the question, if there is
+        one.
+        """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
             if name in models or "." not in name:  # the name of a missing plugin is refused before the run
@@ -324,7 +332,11 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted."""
+        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted.
+
+        `kind` is the model that declares the field, or None. `where` names the value in messages, and `places` contains
+        the id of the question, if there is one.
+        """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
@@ -343,7 +355,10 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including any model in those fields."""
+        """Examine the restricted fields of a trait or primitive, including any model in those fields.
+
+        `where` names the trait or primitive in messages, and `places` contains the id of the question, if there is one.
+        """
         kind = type(data)
         for name in restricted_fields(kind):
             value = getattr(data, name)
@@ -357,7 +372,8 @@ class _Finder:
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
         """Examine the fields of a model. `setting` is the setting that contains the model, or None.
 
-        If the model's adapter is not installed, its interface is restricted too.
+        `where` names the model in messages, and `places` contains the id of the question, if there is one. If the
+        model's adapter is not installed, its interface is restricted too.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -381,7 +397,10 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored."""
+        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored.
+
+        If the adapter is not installed (`spec` is None) or declares no such settings, all of them are restricted.
+        """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
@@ -401,9 +420,10 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without trust. Defaults, None, and empty lists and tables are allowed.
+        """Return whether a file may set `value` without trust.
 
-        If the mark has `below`, files named by the value are added to `data`.
+        Defaults, None, and empty lists and tables are allowed, as are files inside the benchmark's folder if the mark
+        is `below`, and plain names if it is `name`. For `below`, files named by the value are added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -469,7 +489,10 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model, or an empty set if the model is invalid."""
+    """Return the fields that the adapter restricts for this model.
+
+    The set is empty if there is no adapter, if it restricts none, or if the model is invalid.
+    """
     if spec is None or spec.restricts is None:
         return frozenset()
     try:

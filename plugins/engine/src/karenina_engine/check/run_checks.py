@@ -67,7 +67,8 @@ def check_configured_models(plugins: Plugins, config: VerificationConfig, *, off
     """Check that the configured models can be called, and that every stage accepts the configuration.
 
     With `offline`, no models will be called, so missing keys and packages are accepted. Raises `ConfigError` listing
-    all problems with the models or, if there are none, all problems with the configuration.
+    all problems with the models or, if there are none, all answering models that do not replay recordings although
+    `parsing_only` is set or, if there are none, all problems with the configuration.
     """
     core = config.core
     check_models(
@@ -95,8 +96,9 @@ def check_questions(
 
     Returns the pipelines of the questions and the models needed by stages. Each question is added to `judging`.
 
-    Logs a warning for each setting that has no effect. Raises `PlanError` if a question has no valid plan, and
-    `ConfigError` if a stage rejects a question or a model.
+    Logs a warning for each model field and (unless `offline`) each setting that has no effect, and for traits that are
+    missing or not scored. With `offline`, no calls will be made, so what only calls need may be missing. Raises
+    `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or a model.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -175,7 +177,8 @@ def check_recordings(
 ) -> None:
     """Check that every question has a recorded answer, and that every recording has a question.
 
-    Raises `ConfigError` listing all mismatches, or logs them as warnings if `partial_recordings` is set.
+    Models whose adapters cannot compare them are not checked. Raises `ConfigError` listing all mismatches, or logs them
+    as warnings if `partial_recordings` is set.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -205,9 +208,11 @@ def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Ite
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Log warnings about fields that are set on configured models but unused.
+    """Log warnings about fields that are set on configured models but unused, and about models that differ only in
+    their ids.
 
-    `needs` contains the models needed by stages.
+    `needs` contains the models needed by stages. The fields of a judge that is also an answering model are checked only
+    for that role, and the fields of a `ModelLabel` are not checked.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
@@ -238,7 +243,10 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
-    """Log a warning for each field in `unused`, which contains field names and reasons."""
+    """Log a warning for each field in `unused`, which contains field names and reasons.
+
+    `role` describes the model in the warning, such as "judge".
+    """
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
 
@@ -264,7 +272,11 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that a judge does not use, with the reason."""
+    """Yield the set fields that a judge does not use, with the reason.
+
+    `is_agent` states whether a stage uses this judge as an agent. The limits of answering agents are never used by a
+    judge.
+    """
     for name in _given_agent_fields(judge):
         yield name, "it limits answers; for a judge that is an agent, the limits of its stage apply"
     if judge.mcp_urls_dict and not is_agent:

@@ -55,8 +55,9 @@ def check_stages(
 ) -> list[ModelNeed]:
     """Let each stage check for problems that would fail its items (`Stage.before_run`), and check the stage's models.
 
-    `survey` contains the questions that each stage checks (`Planner.survey`). Returns the models needed by stages, with
-    the roles and ports for which they are needed. Raises `ConfigError` listing all problems.
+    `survey` contains the questions that each stage checks (`Planner.survey`). With `offline`, no calls will be made, so
+    services and what adapters need for calls may be missing. Returns the models needed by stages, with the roles and
+    ports for which they are needed. Raises `ConfigError` listing all problems.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []
@@ -81,10 +82,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return a message for each problem with the models that a stage needs.
+    """Return a message for each problem with the models that a stage needs. `name` is the stage's name.
 
     Configured models are checked only for the ports that the stage calls, because everything else has already been
-    checked.
+    checked. With `offline`, what adapters need only for calls may be missing.
     """
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
@@ -103,7 +104,8 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
     """Raise `ConfigError` listing everything about the models that would make each item fail. No requests are made.
 
     `models` contains pairs of a role (as named in messages) and a model. With `offline`, none of the models will be
-    called, so the keys and packages that their adapters need for calls may be missing.
+    called, so the keys and packages that their adapters need for calls may be missing. For a `ModelLabel`, only the
+    existence of its adapter is checked.
     """
     from pydantic import ValidationError
 

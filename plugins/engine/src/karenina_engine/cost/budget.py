@@ -105,7 +105,8 @@ class Budget:
 
         If the cost of a call to one of `models` was unknown at the time, it is counted at the mean cost of the other
         calls in its ledger line. If there are no other calls, it is counted by its tokens or, if the server did not
-        report them, as a reply of `max_tokens` tokens.
+        report them, as a reply of `max_tokens` tokens. Without a price, or for a model that is not in `models`, it
+        counts as nothing.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -126,7 +127,7 @@ class Budget:
         """Reserve the cost of a call, and return the number of the reservation, or 0 if the call costs nothing.
 
         Waits as long as the calls in flight may still leave enough of the budget. Raises `OverBudget` once they no
-        longer can.
+        longer can. Once the budget is exhausted, only calls that judge existing answers are still admitted.
         """
         if not self.max_cost(call):
             return 0
@@ -149,11 +150,17 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then."""
+        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+
+        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count the actual cost of a call. If it is unknown (None), count the expected maximum cost instead."""
+        """Count the actual cost of a call. If it is unknown (None), count the expected maximum cost instead.
+
+        A known cost also updates the estimates for the ledger line, including the reservations of its calls in flight.
+        """
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
         seen.ended += 1
@@ -201,6 +208,7 @@ class Budget:
         rates = tariff.rates
 
         def cost(prompt: int, output: int) -> int:
+            """Return the most that requests with these numbers of tokens can cost, in picodollars."""
             written = prompt if rates.cache_write > rates.input else 0
             thought = output if rates.reasoning > rates.output else 0
             return tariff.cost(Usage(prompt, output, 0, thought, calls=1, cache_write_tokens=written))
@@ -239,7 +247,7 @@ class Budget:
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return a text stating why the run stopped."""
+        """Return a clause stating why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "

@@ -299,7 +299,10 @@ class Ledger:
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON-compatible data, with totals by model, stage and judge."""
+        """Return the ledger as JSON-compatible data, with totals by model, stage and judge.
+
+        It also contains the total of earlier runs (`earlier`), that of cached replies (`kept`), and the prices.
+        """
         return {
             **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
@@ -309,7 +312,11 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Return ledger lines as JSON-compatible data, with a grand total and totals by model, stage and judge."""
+    """Return what the calls in ledger lines cost as JSON-compatible data, with a grand total and totals by model,
+    stage and judge.
+
+    Cached replies are not included, and neither are lines without a judge in the totals by judge.
+    """
     return {
         "currency": "USD",
         "spent": sum_counts(line.spent for line in lines).to_dict(),

@@ -34,7 +34,10 @@ def to_dollars(picodollars: int) -> Decimal:
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text, with more digits if the amount is small. "$0" means exactly zero."""
+    """Return an amount as text, with more digits if the amount is small. "$0" means exactly zero.
+
+    Amounts smaller than a millionth of a dollar are shown as "below $0.000001".
+    """
     if not picodollars:
         return "$0"
     amount = to_dollars(picodollars)
@@ -46,7 +49,9 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text, rounded up to two significant digits so that it is sufficient as a budget."""
+    """Return an amount as text, rounded up to two significant digits (at most six decimals), so that it suffices as a
+    budget.
+    """
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
 
@@ -109,7 +114,8 @@ class Tariff:
     def cost(self, usage: Usage) -> int:
         """Return the cost in picodollars of the usage of one or more requests.
 
-        If several requests were counted together, their average input determines the step.
+        Cached and cache-write tokens are part of the input tokens, and reasoning tokens part of the output tokens. If
+        several requests were counted together, their average input determines the step.
         """
         rates = self.rates
         if self.steps:

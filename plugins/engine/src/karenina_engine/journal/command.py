@@ -145,7 +145,10 @@ def _url_label(url: str) -> str:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and of values named like secrets."""
+    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and of values named like secrets.
+
+    Nested tables are searched, but lists are not.
+    """
     if not isinstance(value, dict):
         return value
     return {

@@ -50,9 +50,10 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Return what the journal stores for a text: a blob, or the text itself if there is no dictionary yet.
+        """Return what the journal stores for a text: a blob, or the text itself.
 
-        Raises `UnicodeEncodeError` if the text contains half a surrogate pair.
+        A text is stored as it is if there is no dictionary yet, in which case it becomes a sample for the dictionary,
+        or if it is longer than `MAX_BYTES`. Raises `UnicodeEncodeError` if the text contains half a surrogate pair.
         """
         data = text.encode()
         if len(data) > MAX_BYTES:  # SQLite may refuse it, which a blob would hide until it is read
@@ -123,9 +124,9 @@ def dictionary_id(stored: bytes) -> bytes:
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return all copies of a dictionary by their names in `meta`.
+    """Return the dictionary in a row of `meta` (`name` and `value`) under the names of all its copies.
 
-    Returns an empty dict if this is a damaged copy or another fact.
+    Returns an empty dict if the row is a damaged copy or contains another fact.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

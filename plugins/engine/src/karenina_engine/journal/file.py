@@ -84,7 +84,8 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
     """Convert SQLite and operating system errors concerning the file at `path` to a `JournalError`.
 
     `doing` is the past participle used in the message: "the journal ... cannot be `doing`". With "written", the error
-    is a `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`.
+    is a `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`; with "read" and "opened", more SQLite
+    errors are taken to mean this.
     """
     try:
         yield
@@ -101,7 +102,10 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Return the error for a journal that cannot be `doing` (a past participle), including the reason."""
+    """Return the error for a journal that cannot be `doing` (a past participle), including the reason `why`.
+
+    It is a `JournalNotWritten` if `doing` is "written".
+    """
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
@@ -123,7 +127,10 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal, which its header may forbid. Nothing is changed."""
+    """Return whether SQLite can write to the journal, which its header may forbid. Nothing is changed.
+
+    Raises `sqlite3.OperationalError` if the attempt fails for any other reason.
+    """
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
     except sqlite3.OperationalError as error:
@@ -157,10 +164,12 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal at `path`, creating it if it does not exist. The caller must hold its lock (`lock_journal`).
+    """Open the journal at `path`, creating it and its folder if they do not exist. The caller must hold its lock
+    (`lock_journal`).
 
     With `sync="full"`, each commit waits until it is stored on disk, so that a power failure does not lose any commits.
-    Raises `JournalError` if the file is not a journal, has another format, is damaged or cannot be opened.
+    An earlier format that can be read is marked as the current one. Raises `JournalError` if the file is not a journal,
+    has another format, is damaged or cannot be opened.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -228,9 +237,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a database that may come from a stranger.
+    """Open a database that may come from a stranger. The connection commits each statement, and any thread may use it.
 
-    Its schema cannot call functions, no other files can be attached, and the length of rows is limited.
+    Its schema cannot call functions, no other files can be attached, and the length of rows is limited. With `uri`,
+    `name` is a `file:` URI.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
@@ -244,7 +254,8 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
     """Raise `JournalError` for a journal that would make SQLite change another file or wait for one.
 
     The journal and the files alongside it must not be links, pipes, devices or folders. A file to which SQLite may
-    write must have no other hard links, and a rollback file must not name another file.
+    write (the journal itself only if `writing`) must have no other hard links, and a rollback file must not name
+    another file.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -307,8 +318,9 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal at `path` until the lock is released with `unlock` or the process ends.
 
     This uses the operating system's lock on `<path>.lock`: a killed process leaves the file behind, but not the lock.
-    Raises `JournalInUse` if another process holds the lock, and `JournalError` if the file cannot be locked or if an
-    earlier repair was interrupted and this is not a repair (`repairing`).
+    The folder is created if it does not exist. Raises `JournalInUse` if another process still holds the lock after
+    `_LOCK_TIMEOUT` seconds, and `JournalError` if the file cannot be locked or if an earlier repair was interrupted and
+    this is not a repair (`repairing`).
     """
     from filelock import FileLock, Timeout
 

@@ -159,7 +159,10 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of a question without its dates. The id and text are normalized to NFC."""
+    """Return a digest of the core's version and a question without its dates. The id and text are normalized to NFC.
+
+    A template given as a class is represented by its template id.
+    """
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued
         del content["extra"]

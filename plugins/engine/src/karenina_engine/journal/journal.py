@@ -159,6 +159,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the journal. If the block raised an exception, a `JournalError` from closing is only logged."""
         try:
             self.close()
         except JournalError:
@@ -243,9 +244,9 @@ class Journal:
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id. Rescoring uses them to find replies.
+        """Store the endpoint digests of the run's models, by port and model id, in place of those stored before.
 
-        An id shared by an answering model and a judge has two digests.
+        Rescoring uses them to find replies. An id shared by an answering model and a judge has two digests.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -266,7 +267,10 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session of the run, and make each commit write the changed lines of `ledger`."""
+        """Start a session of the run, and make each commit write the changed lines of `ledger`.
+
+        Sets `ledger.before` to the totals of earlier sessions.
+        """
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
@@ -299,9 +303,11 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Record that the run has finished or was stopped, with the counts of its calls.
+        """Commit the collected rows, and record the counts of the run's calls and, if it has `finished`, when it
+        ended.
 
-        Raises `JournalError` if this cannot be written.
+        A run that was stopped has no end time. From now on, the ledger is no longer stored. Raises `JournalError` if
+        this cannot be written.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -338,13 +344,17 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the call's stored reply or error, even if it cannot be reused, or None if nothing is stored."""
+        """Return the call's stored reply or error, even if it cannot be reused, or None if nothing is stored.
+
+        Damaged rows and empty replies (in a replay, except those of agents) also count as not stored.
+        """
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
         """Return the call's stored reply or error, or None if there is none, and whether its row is damaged.
 
-        Raises `JournalError` if the file could not be written or cannot be read.
+        Empty replies count as not stored (`_is_missing`), and damage is logged. Raises `JournalError` if the file could
+        not be written or cannot be read.
         """
         if self.broken is not None:
             raise self.broken
@@ -362,9 +372,10 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, returning once it is in the file.
+        """Store the outcome of a call in place of an earlier one, returning once it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
+        Raises `PortError` if the journal cannot store the reply (the call's item then ends with this error), and
+        `JournalError` if the file cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -387,7 +398,9 @@ class Journal:
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged: as a warning the first time, and then at debug level."""
+        """Log that part of the file, described by `what`, is damaged: as a warning the first time, and then at debug
+        level.
+        """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
@@ -425,9 +438,10 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint, or None if none was stored before the journal was opened.
+        """Return the item's stored result with this fingerprint, or None if there is none.
 
-        Question ids are compared in their normal form. A damaged result is ignored, with a warning.
+        If the journal contained no results when it was opened, the answer is always None. The question's id is looked
+        up as given and in both normal forms. A damaged result is ignored, with a warning.
         """
         if not self._had_results:
             return None
@@ -455,9 +469,10 @@ class Journal:
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether all lines of `file` except its header are results of the last run.
+        """Return whether all lines of `file` except its headers are results of the last run.
 
-        If they are, the file may be replaced without losing anything.
+        If they are, the file may be replaced without losing anything. A last line that was cut off only has to be the
+        start of a result.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -467,8 +482,9 @@ class Journal:
     ) -> Awaitable[None]:
         """Store an item's result as returned by `dump_result`. The row is in the file once the awaitable completes.
 
-        Raises `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the
-        file cannot be written.
+        `index` is the item's index in the run's matrix, and `again` states whether the item must run again. Raises
+        `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the file
+        cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -482,7 +498,9 @@ class Journal:
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Record that a stored result also belongs to this run, at `index` in its matrix."""
+        """Record that a stored result also belongs to this run, at `index` in its matrix, unless this is already
+        recorded.
+        """
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 

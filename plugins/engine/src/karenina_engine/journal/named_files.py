@@ -43,9 +43,9 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Return the file or folder that `name` now refers to, without a digest.
+        """Return the file or folder to which `name`, relative to `base`, now refers, without a digest.
 
-        Raises `ValueError` if it cannot be a path.
+        `folder` is the benchmark's folder. Raises `ValueError` if `name` cannot be a path.
         """
         resolved = os.path.realpath(Path(base, name))
         plain = os.path.normpath(Path(os.path.realpath(base), name))

@@ -26,8 +26,9 @@ _OF_LAST_RUN: Final = (
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
     """Return whether all lines of `file` except its headers are results of the last run in a journal.
 
-    Lines are compared using the text that the journal would store for them. Raises `sqlite3.Error` if the journal
-    cannot be read, and `OSError` if the file cannot be read.
+    Lines are compared using the text that the journal would store for them. A last line that was cut off only has to be
+    the start of a result. Raises `sqlite3.Error` if the journal cannot be read, and `OSError` if the file cannot be
+    read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))

@@ -77,10 +77,13 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable contents to a new journal.
+    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable contents to a new
+    journal.
 
-    Journals in an earlier format are converted. Raises `JournalInUse` if a process is working on the journal, and
-    `JournalError` if there is no journal, nothing in it can be read, or `output` already exists.
+    Without `output`, an undamaged journal is left as it is, a damaged one is kept under another name, and an
+    interrupted repair is completed. Journals in an earlier format are converted. Raises `JournalInUse` if a process is
+    working on the journal, and `JournalError` if there is no journal, nothing in it can be read, or `output` already
+    exists.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -247,7 +250,7 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
-    """Copy all valid rows of `meta` that can be read.
+    """Copy all valid rows of `meta` that can be read, except the owner's and long values other than dictionaries.
 
     Returns whether all dictionaries are intact.
     """
@@ -271,7 +274,10 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return the numbers of rows kept and lost."""
+    """Copy the valid rows of a table, and return the numbers of rows kept and lost.
+
+    If the source's format has no digests (`has_digests` is False), they are added.
+    """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")

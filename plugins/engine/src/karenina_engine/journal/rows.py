@@ -113,7 +113,10 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
 
 
 def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], str | bytes]) -> tuple[Any, ...]:
-    """Return the row for an item's result. Raises `ValueError` if its text cannot be stored."""
+    """Return the row for an item's result, with the text in the form that `compress` returns.
+
+    Raises `ValueError` if the text cannot be stored.
+    """
     item, outcome, again = finished.item, finished.outcome, int(finished.again)
     row = (run, finished.index, *item, finished.fingerprint, outcome, again, time.time(), finished.text)
     *values, text, digest = with_digest("results", row)

@@ -133,7 +133,8 @@ def create_tables(database: sqlite3.Connection) -> None:
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
     """Return the digest of a row. `values` contains the row's columns in order, without the digest.
 
-    Raises `UnicodeEncodeError` if the last value contains half a surrogate pair, which no journal can store.
+    The `run` and `place` of a result are left out. Raises `UnicodeEncodeError` if the last value contains half a
+    surrogate pair, which no journal can store.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
     digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))

@@ -81,9 +81,10 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run using `journal`, and remove the commands of journals that no longer exist.
+    """Store the command of the run using `journal`, whose id is `id`.
 
-    If the folder cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
+    Also removes the commands of journals that no longer exist, and older commands for the same path. If the folder
+    cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()
@@ -100,7 +101,8 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     """Return the command of this user's run with `journal`, or None if there was no such run.
 
-    Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
+    A command stored for a journal with this id at another path does not count. Raises `UserStateError` if another user
+    could have written the file, or if the file is malformed or cannot be read.
     """
     if not is_id(id):
         return None

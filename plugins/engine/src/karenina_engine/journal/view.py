@@ -97,7 +97,10 @@ class JournalView:
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
-        """Return the status of the last run."""
+        """Return the status of the last run.
+
+        This removes the journal's lock file if a killed process left it behind.
+        """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)
@@ -211,7 +214,9 @@ class JournalView:
         return Counter(dict(counts))
 
     def first_questions(self, most: int) -> list[str]:
-        """Return the question ids of the last run's first results. `most` is the maximum number of results."""
+        """Return the question ids of the last run's first results, which may repeat. `most` is the maximum number of
+        results.
+        """
         first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
         return [row[0] for row in self._all(first, most)]
 
@@ -252,7 +257,10 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` for the calls named in a result, in order and without duplicates."""
+        """Yield the rows of `calls` for the calls named in a result, in order and without duplicates.
+
+        Calls that are not in the journal are skipped.
+        """
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 

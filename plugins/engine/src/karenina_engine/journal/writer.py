@@ -90,7 +90,7 @@ class JournalWriter:
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
-        """Commit the collected rows now.
+        """Commit the collected rows and the changed ledger lines now.
 
         A row that cannot be stored is skipped, and its future fails with the error. Raises `JournalError` if the file
         cannot be written; all rows are then kept for the next attempt.

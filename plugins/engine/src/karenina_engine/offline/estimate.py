@@ -186,8 +186,9 @@ def estimate(
 ) -> Estimate:
     """Return the estimate for a run over these questions. No calls are made, and the journal is only read.
 
-    `sample` is the maximum number of questions whose prompts are previewed. Raises `PlanError` if a question has no
-    valid plan, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
+    Without a journal, or if it does not exist yet, all items are counted. `sample` is the maximum number of questions
+    whose prompts are previewed. Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid
+    plan, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking

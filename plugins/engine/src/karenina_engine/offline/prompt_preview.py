@@ -326,6 +326,7 @@ async def _preview_once(
     judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 
     def item(model: ModelConfig | None) -> Item:
+        """Return the previewed item, with `model` as its judge."""
         return Item(question, answering, model, 1, config, ports, trust, core.run_name)
 
     shared = State(item(None), started=time.monotonic())
@@ -384,7 +385,11 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder reply."""
+        """Record a request, and return a placeholder reply.
+
+        Requests to models with recorded answers and repeated requests are not recorded. The reply to a repeated request
+        is as empty as its schema allows.
+        """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)
         if not self.recorded(request.model):

@@ -70,7 +70,8 @@ class ReplayedItem:
 async def replay_items(
     replay: Replay, ids: Sequence[str], on_reply: Callable[[CallRecord], None] | None = None
 ) -> AsyncGenerator[ReplayedItem]:
-    """Yield the items of these questions that have a result in the journal, in the order in which they finish.
+    """Yield the items of the questions with these ids that have a result in the journal, in the order in which they
+    finish.
 
     `on_reply` receives each call whose reply was found. Raises `JournalError` if the journal cannot be read, and
     `ConfigError` or `PlanError` if the run cannot be prepared.
@@ -271,8 +272,9 @@ def find_prompts(
     The items of the last run go through their stages again, without calls, using the models named in the journal and
     those of its settings that files may set. A prompt is returned only if the digest of everything that was sent equals
     the digest in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
-    since. Raises `JournalError` if the journal cannot be read, `ConfigError` if a setting or model in it is invalid,
-    and `PlanError` if a question has no valid plan. Returns an empty dictionary if the journal contains no run.
+    since. `trust` is the same as for a `RunRequest`. Raises `JournalError` if the journal cannot be read, `ConfigError`
+    if a setting or model in it is invalid or the benchmark needs the user's trust, and `PlanError` if a question has no
+    valid plan. Returns an empty dictionary if the journal contains no run.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.execution import run_blocking

@@ -240,8 +240,9 @@ def rescore(
     If the journal has no reply to a call, or if the call's prompt would show changed ground truth to a model
     (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows calls that show changed
     ground truth, and stores their replies in the journal; an answer that is generated again because a few-shot example
-    changed is also judged again. `question_ids` selects questions; None selects all. With `output`, the new results are
-    written to that JSONL file in run order; an existing file is renamed.
+    changed is also judged again. `question_ids` selects questions; None selects all, and ids that are not in the
+    benchmark are ignored. With `output`, the new results are written to that JSONL file in run order; an existing file
+    is renamed.
 
     The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads.
     With `by_id`, a model's replies are found by its id alone; this is meant for models named by the journal

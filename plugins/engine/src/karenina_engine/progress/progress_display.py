@@ -52,7 +52,7 @@ class ProgressDisplay:
     def add(self, outcome: Outcome, ended: str = "") -> None:
         """Show that an item ended at the time `ended`, an ISO timestamp (now, if empty).
 
-        Does nothing before `start` has been called.
+        Does nothing before `start` has been called, after `close`, or if the run is too small to be shown.
         """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
@@ -69,6 +69,7 @@ class ProgressDisplay:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        """Close the display."""
         self.close()
 
     def close(self) -> None:

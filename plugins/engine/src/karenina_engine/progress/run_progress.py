@@ -63,7 +63,10 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line after an item has been counted, or None if no line is due yet."""
+        """Return a progress line after an item has been counted, or None if no line is due yet.
+
+        Up to `_MOST_LINES` lines are due at equal intervals, and one if the last was `_LONGEST_SILENCE` seconds ago.
+        """
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
             return None
@@ -128,7 +131,7 @@ def _kind(outcome: Outcome) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration as text, rounded to seconds or minutes."""
+    """Return a duration as text in seconds, in minutes (from 90 seconds), or in hours and minutes (from 90 minutes)."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

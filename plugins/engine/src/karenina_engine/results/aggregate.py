@@ -152,12 +152,13 @@ class OutcomeTally:
         self._graded = 0
 
     def __len__(self) -> int:
+        """Return the number of items counted so far."""
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
         """Count an item by its outcome and question.
 
-        `granular` is its granular result, which is ignored unless it is a number.
+        `granular` is its granular result, which is ignored unless it is a number and the item has a verdict.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
@@ -207,6 +208,7 @@ class RunTally:
         self._groups: dict[GroupKey, OutcomeTally] = {}
 
     def __len__(self) -> int:
+        """Return the number of items counted so far in all groups."""
         return sum(map(len, self._groups.values()))
 
     def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
@@ -278,6 +280,7 @@ class Totals:
         self._failures = FailureCounts()
 
     def __len__(self) -> int:
+        """Return the number of results counted so far."""
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:

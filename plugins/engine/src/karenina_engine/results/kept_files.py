@@ -85,7 +85,8 @@ class FileStore:
         """Store a file and return its entry.
 
         If the file is left out, a warning is logged and the entry states the reason. If the folder `below` is set, a
-        path must be inside it. `whose` is the name of the question, used in warnings.
+        path must be inside it, and may be relative to it. If a path names a picture, its contents determine the media
+        type instead of `media_type`. `whose` is the name of the question, used in warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -199,9 +200,10 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file and return its entry.
+        """Store a file, add its entry to the item's files, and return the entry.
 
-        If the item already has `MOST_OF_ITEM` files, the file is left out and the entry states the reason.
+        A file that the store leaves out is also added, with the reason. If the item already has `MOST_OF_ITEM` files,
+        the file is left out and only counted; the entry returned states this reason.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -214,7 +216,10 @@ class ItemFiles:
         return entry
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is already stored, such as a file of a call that is not made again."""
+        """Add a file that is already stored, such as a file of a call that is not made again.
+
+        A new file beyond the first `MOST_OF_ITEM` is only counted.
+        """
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept
         else:

@@ -105,7 +105,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item for a question."""
+        """Count an item for a question. `hit` states whether the item adds to the numerator of the rate."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -277,7 +277,8 @@ class _Scores:
     def add(self, score: Any, label: str | None) -> None:
         """Count a score.
 
-        `label` is the class of a literal trait, or None. Scores of other types are counted only in `n`.
+        `label` is the class of a literal trait, or None. Booleans, numbers, strings, and the numbers in a mapping are
+        summarized separately; scores of any other type are counted only in `n`.
         """
         self.n += 1
         if label is not None:

@@ -102,7 +102,8 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
     """Return a unique name for each model with a given role, keyed by the model as a JSON string.
 
-    This is the provider's name for the model, with additions where two names would be equal.
+    This is the model's `config_id` or, if it has none, the provider's name for the model, with additions where two
+    names would be equal.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}

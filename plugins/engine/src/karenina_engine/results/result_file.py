@@ -268,6 +268,7 @@ class ResultFile:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        """Write the remaining lines and close the file, without sorting the lines."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._file.close()
@@ -306,9 +307,10 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines by their indexes. The file is replaced atomically, or left unchanged if sorting fails.
+        """Sort the lines by their indexes, and the rows of the table by their text.
 
-        Raises `OSError` if the file cannot be written, or was replaced or changed by another program.
+        The file is replaced atomically, or left unchanged if sorting fails. Raises `OSError` if the file cannot be
+        written, or was replaced or changed by another program.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)

@@ -67,7 +67,10 @@ class LineWriter:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result returned by `dump_result`: new rows of the table, then the result."""
+        """Return the lines for a result returned by `dump_result`: new rows of the table, then the result.
+
+        A text that is not a result, or for which the table has no room, is returned unchanged as the only line.
+        """
         rows: list[str] = []
         row: dict[str, Any] = {}
         try:

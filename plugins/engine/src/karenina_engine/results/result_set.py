@@ -51,6 +51,7 @@ class VerificationResultSet:
         return len(self.results)
 
     def __repr__(self) -> str:
+        """Return the number of results, their groups and their summary as text of several lines."""
         title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
         totals = self.totals()
         groups = group_table(totals.summary())
@@ -151,6 +152,7 @@ class StoredResults:
         return self._length
 
     def __iter__(self) -> Iterator[VerificationResult]:
+        """Return an iterator that reads the results from the file, one at a time."""
         return read_results(self._path)
 
 

@@ -52,7 +52,8 @@ def outcome_symbol(outcome: Outcome) -> str:
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
     """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
-    The last cell is None if the field was not compared.
+    The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. The third
+    cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
@@ -101,7 +102,8 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Return the results for a table of `most` rows, and whether they come from several models or replicates.
+    """Return the results for a table of `most` rows, and whether `results` come from several models, judges or
+    replicates.
 
     If there are more results than rows, only results that are not correct are selected.
     """

@@ -38,12 +38,14 @@ class Summarized(Protocol):
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of name and text.
+    """Yield the lines of a summary as pairs of name and text. The name is empty in a line that continues the one
+    before.
 
     They state rates, unjudged items, bounds, traits, tokens and failures.
 
-    With several groups, the rates and bounds are in `group_table` instead. Without `all_failures`, only the most
-    frequent failures are included, and a line states where to find the others. Lines without any content are left out.
+    With several groups, the rates and bounds are in `group_table` instead. Only the first `MAX_TRAITS` traits and,
+    without `all_failures`, only the most frequent failures are included, and a line states where to find the others.
+    Lines without any content are left out.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -127,7 +129,7 @@ def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterato
     """Yield the reasons why items were not judged, each with the number of items affected.
 
     Without `all_failures`, only the `MAX_FAILURES` most frequent reasons are included, and a line states how many more
-    there are.
+    there are. A single reason beyond them is included too.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
@@ -168,7 +170,8 @@ def trait_text(trait: TraitSummary) -> str:
 def rate_text(rate: Rate) -> str:
     """Return a rate with its denominator and interval, such as `8 of 10 judged items correct (80.0%, ...)`.
 
-    The interval is called rough if there are few questions.
+    The interval is called rough if there are few questions. Without judged items, the text starts with "none". The end
+    states the number of undecided items, if there are any.
     """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"

@@ -36,6 +36,7 @@ class Table:
     rows: Callable[[], Iterable[Row]]
 
     def __iter__(self) -> Iterator[Row]:
+        """Return an iterator over the rows, which are read again."""
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
@@ -122,7 +123,10 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:
-    """Return the error message for a table that does not exist."""
+    """Return the error message for a table that does not exist, suggesting a name from `known`.
+
+    For `calls`, which exist only in a journal, the message names the command that exports them.
+    """
     if name == "calls":
         return "calls are in the journal, not in results: `karenina export JOURNAL --table calls`"
     known = list(known)

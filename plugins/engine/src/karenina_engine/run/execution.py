@@ -60,9 +60,9 @@ async def execute_session(
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
     sorted in matrix order. The first line is a header that names the run's distributions, and with `full_results` every
     result stands alone (`karenina_engine.results.result_file`). An existing file is renamed, unless this run resumes
-    the run that wrote it; in that case the file is replaced and its results are written again. `computed` is the value
-    yielded by `precompute_results`, if the caller has already entered that context. Raises `ConfigError` if the file
-    cannot be written.
+    the run that wrote it; in that case the file is replaced and its results are written again. `on_result` is called
+    with the index and result of each item as it ends. `computed` is the value yielded by `precompute_results`, if the
+    caller has already entered that context. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
@@ -94,7 +94,11 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Return all results of a run in matrix order. The arguments are the same as for `execute_session`."""
+    """Return all results of a run in matrix order.
+
+    `output` is the same as for `execute_session`. `on_result` is called with each result as its item ends, without its
+    index.
+    """
     results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
@@ -122,9 +126,10 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Open the file for the run's results. An existing file is renamed, unless this run continues it.
+    """Open the file for the run's results. An existing file is renamed, and a warning states its new name.
 
-    Raises `ConfigError` if the file cannot be written.
+    If this run continues the last run in its journal and the journal contains all results in the file, the file is
+    removed instead. Raises `ConfigError` if the file cannot be written.
     """
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)

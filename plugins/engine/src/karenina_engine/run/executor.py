@@ -243,7 +243,7 @@ class AsyncioExecutor(Executor):
     keeps_budgets = True
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of the items, running them in this process."""
+        """Yield the results of the items, running them in this process, until the session is stopped."""
 
         execution = LocalExecution(session)
         session.add_stop_listener(execution.stop)

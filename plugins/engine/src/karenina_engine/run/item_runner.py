@@ -117,12 +117,16 @@ class ItemRunner:
             return task.pipeline.judge(answer, item)
 
         async def ask(model: ModelConfig) -> VerificationResult:
+            """Return the result that `model` would give as the only judge of the answer."""
             return await task.pipeline.judge(answer, replace(item, parsing_model=model))
 
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return the error result of an item that could not be run. A resumed run tries the item again."""
+        """Return the error result of an item that could not be run. A resumed run tries the item again.
+
+        `judge` is the index of the item's judge in `task.judges`, and `message` becomes the item's error.
+        """
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)
 

@@ -91,6 +91,7 @@ class Matrix:
         return judges_of(self.config, self.panel)
 
     def __len__(self) -> int:
+        """Return the number of items, that is, of answers times judges."""
         return len(self.questions) * self.per_question
 
     @property
@@ -100,6 +101,7 @@ class Matrix:
         return len(core.answering_models) * core.replicate_count * len(self.judges)
 
     def __iter__(self) -> Iterator[AnswerTask]:
+        """Yield each answer (not each item), ordered by question, model and replicate."""
         core = self.config.core
         judges, orders = self.judges, count()
         for question, pipeline in zip(self.questions, self.pipelines, strict=True):

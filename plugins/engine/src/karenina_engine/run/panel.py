@@ -91,9 +91,10 @@ class Panel(Protocol):
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` without verdict, scores or vetoes, because the panel could not judge the answer.
+    """Return a copy of `base` with the given outcome and without verdict, scores, vetoes or revisions, because the
+    panel could not judge the answer.
 
-    `why` becomes the item's error.
+    The answer and the ground truth are kept. `why` becomes the item's error.
     """
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")

@@ -157,7 +157,8 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        This is the case if the model has MCP servers or is a deep agent, or if its adapter requires an agent for it.
+        This is the case if the model has MCP servers (unless its answers are recorded) or is a deep agent, or if its
+        adapter requires an agent for it. For a `ModelLabel`, the journal states whether this answer came from an agent.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -265,6 +266,7 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
+            """Open a port for `model`, to be closed by `aclose`."""
             port: Port = factory(model)
             self._ports.append(port)
             return port
@@ -291,6 +293,7 @@ class PortFactory:
         bounded = self._with_bounds(model)
 
         async def start(options: AgentOptions) -> AgentOptions:
+            """Start the model's tools in the workspace (if any), and return the options with the tools added."""
             tools = await self._tools.tools(bounded, options.workspace)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
@@ -299,7 +302,8 @@ class PortFactory:
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
         """Return the endpoint of a model's port.
 
-        A judge's endpoint has temperature 0 if the user has not set a temperature.
+        A judge's endpoint has temperature 0 if the user has not set a temperature. The endpoint of a `ModelLabel` is
+        identified by the model's id only.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):

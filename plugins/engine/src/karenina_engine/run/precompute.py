@@ -59,7 +59,9 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts for an answer."""
+        """Add the counts for an answer: the cached calls in `tally` and `ledger`, and the results as counted by
+        `ResumeState`.
+        """
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -102,7 +104,7 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results that do not need any calls, in matrix order.
+        """Store and yield the results that do not need any calls, in matrix order, and then end the processes.
 
         Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
         result cannot be stored.
@@ -158,8 +160,8 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
     """Yield a pool of processes that compute results from stored replies, if this is worthwhile.
 
     Enter this context before anything starts threads, such as the progress display. Yields None and starts no processes
-    if there are too few answers or no stored replies, or if the run uses another executor, has a budget, or has
-    observers of anything other than its results.
+    if there are too few answers or no stored replies, if only one processor is available or this process cannot be
+    forked, or if the run uses another executor, has a budget, or has observers of anything other than its results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -276,7 +278,7 @@ class _RecordingJournal:
         """Return the stored outcome of the call.
 
         Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, because the journal may
-        contain only part of an agent's work.
+        contain only part of an agent's work. In a replay, returns or raises what `Journal.find` does.
         """
         if self.replaying:
             return await self._journal.find(call)

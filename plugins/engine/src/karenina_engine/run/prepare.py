@@ -110,7 +110,8 @@ def prepare_session(
 def prepare_run(
     request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
 ) -> RunSession:
-    """Return the session for the requested run after all checks. With `offline`, no models may be called.
+    """Return the session for the requested run after all checks but `check_recordings`. With `offline`, no models may
+    be called.
 
     `trust_checked` means that `require_trust` has already been called. `files` replaces the store next to the journal.
     Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with the request.
@@ -147,9 +148,11 @@ def make_session(
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    With `judged`, the judges that the stages call must be configured. `observers` are called in addition to those from
-    plugins, and `files` stores the files of items. Raises `PlanError` if a question has no valid plan, and
-    `ConfigError` for any other problem.
+    `policy` takes the place of the retry settings. With `offline`, no calls will be made: keys may be missing, the
+    budget is ignored, and the items run in this process. With `judged`, the judges that the stages call must be
+    configured. `observers` are called in addition to those from plugins, and `files` stores the files of items; by
+    default, every file is left out. Logs warnings about settings without effect and unusable plugins. Raises
+    `PlanError` if a question has no valid plan, and `ConfigError` for any other problem.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)

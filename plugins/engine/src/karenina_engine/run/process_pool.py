@@ -119,6 +119,7 @@ class ProcessPool(Generic[J, R]):
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        """End the processes."""
         self.close()
 
     def close(self) -> None:

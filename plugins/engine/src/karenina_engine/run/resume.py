@@ -33,14 +33,18 @@ class ResultStore(Protocol):
         """Read the question's folders needed by `result`, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return an item's stored result and its text (`dump_result`), or None if the item has to run."""
+        """Return an item's stored result and its text (`dump_result`), or None if the item has to run.
+
+        `judge` is the index of the item's judge in `task.judges`.
+        """
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
         """Store an item's result, and return the result as stored along with its text, if one was stored.
 
-        Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
+        `judge` is the index of the item's judge in `task.judges`. Raises `UnstorableRow` if the result cannot be
+        stored, and `JournalError` if the store cannot be written.
         """
 
 
@@ -92,7 +96,8 @@ class ResumeState:
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return the item's valid stored result and its text, or None if the item has to run.
 
-        In a replay, all items have to run.
+        A result that is returned is counted in `kept` and recorded as part of this run, and one that is not final is
+        counted in `again`. In a replay, all items have to run.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None

@@ -173,8 +173,9 @@ class RunSession:
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run. Iteration over its results ends early; results already yielded remain valid.
 
-        No further calls start. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
-        this in the run's event loop (from elsewhere, use `stop_soon`). A second call ends the grace period.
+        `why` is the reason, worded to follow "because"; only the first reason counts. No further calls start. Calls in
+        flight may take `grace` seconds to end, so that their replies are stored. Call this in the run's event loop
+        (from elsewhere, use `stop_soon`). A second call ends the grace period.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -225,10 +226,11 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Yield the results with their indexes in the matrix and their texts in the journal.
+        """Execute the run, and yield the results with their indexes in the matrix and their texts in the journal.
 
-        `computed` yields the results that do not need any calls, or is None if they are not computed by other
-        processes. Raises `JournalError` if the journal can no longer be written.
+        The beginning and end of the run are recorded in the journal and reported to observers. If the run was stopped,
+        a warning states how many items have no result. `computed` yields the results that do not need any calls, or is
+        None if they are not computed by other processes. Raises `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -329,8 +331,8 @@ class RunSession:
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Store an item's result in the journal, if there is one, and return the result with its index.
 
-        If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError` if the
-        journal cannot be written.
+        `judge` is the index of the item's judge in `task.judges`. If the result cannot be stored, an error result is
+        stored and returned instead. Raises `JournalError` if the journal cannot be written.
         """
         text = None
         if self.result_store is not None:
