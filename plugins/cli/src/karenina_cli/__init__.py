@@ -68,7 +68,9 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored."""
+    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored, or
+    if this is not the main thread.
+    """
     import signal
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -69,5 +69,5 @@ class StoredQuestions(QuestionLines):
         return Section(Document(self._path, {}, lines, {}, place=where), (), {})
 
     def _read(self, _id: str, position: int) -> Question:
-        """Return a question."""
+        """Return the question stored at a position."""
         return Question.model_validate(from_json(self._read_line(position)))

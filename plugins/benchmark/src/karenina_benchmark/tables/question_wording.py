@@ -134,8 +134,10 @@ def _may_be_unit(name: str, letters: bool) -> bool:
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*,
-    or an empty tuple if there are none.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or an empty tuple if there are
+    none.
+
+    There must be at least two labels without a gap, starting at A or 1. Letters are returned in upper case.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):

@@ -178,6 +178,7 @@ class Given:
     judges: Sequence[str]
 
     def __bool__(self) -> bool:
+        """Return whether any of the options is set."""
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
@@ -199,7 +200,7 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets and print the result.
+    """Save, list or delete presets and print the result. `action` must be one of `ACTIONS`.
 
     Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
     """
