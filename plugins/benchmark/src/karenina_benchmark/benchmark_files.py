@@ -121,6 +121,7 @@ def _read(
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:
+        """Record the names of the files and return the result of `check_paths`."""
         named.extend(names)
         return check_paths(file, names)
 

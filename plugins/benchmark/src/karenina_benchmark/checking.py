@@ -239,7 +239,7 @@ def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
 
 
 class _Check:
-    """Checks a benchmark and collects the findings."""
+    """Checks a benchmark and collects the findings. `quality` is the same as for `check_content`."""
 
     def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
         self.findings: list[Finding] = []
@@ -383,7 +383,11 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that are not scored with this configuration."""
+        """Warn about traits that are not scored with this configuration.
+
+        `key` is the key of the rubric in `place`, and `question` is the id of the rubric's question, or None for a
+        global rubric.
+        """
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))
@@ -478,7 +482,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in its rubric, or an empty path if it is unknown."""
+    """Return the path of a trait in the rubric under `key`, or an empty path if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -499,6 +503,7 @@ def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings without duplicates, sorted by line. Findings in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
+        """Return the sorting key of a finding."""
         match = _LINE.match(finding.where)
         return finding.file != path, str(finding.file), int(match[1]) if match else 0
 

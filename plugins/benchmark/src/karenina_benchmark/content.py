@@ -350,6 +350,7 @@ class BenchmarkContent:
         return True
 
     def __iter__(self) -> Iterator[Question]:
+        """Iterate over the questions in order. Streamed questions are built one at a time."""
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
@@ -382,6 +383,7 @@ class BenchmarkContent:
         return self._written_ids.get(compose(question_id), question_id)
 
     def __eq__(self, other: object) -> bool:
+        """Return whether the files of both contents would be equal, as described for the class."""
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)

@@ -291,7 +291,10 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of unused values: score bounds without a scale, or `tn_instructions` in `tp_only` mode."""
+    """Return the names of the values in `data` that a trait of this kind does not use.
+
+    These are score bounds without a scale, and `tn_instructions` in `tp_only` mode.
+    """
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
         return [] if full or not data.get("tn_instructions") else ["tn_instructions"]

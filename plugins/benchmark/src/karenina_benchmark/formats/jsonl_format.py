@@ -225,14 +225,17 @@ class QuestionLines(MutableMapping[str, Question]):
         return id in self._positions
 
     def __getitem__(self, id: str) -> Question:
+        """Return the question with this id, which is built from its line unless it was replaced in memory."""
         position = self._positions[id]
         return self._changed[id] if position is None else self._read(id, position)
 
     def __setitem__(self, id: str, question: Question) -> None:
+        """Add or replace a question in memory."""
         self._positions[id] = None
         self._changed[id] = question
 
     def __delitem__(self, id: str) -> None:
+        """Remove a question in memory. Raises `KeyError` for an unknown id."""
         if self._positions.pop(id) is None:
             del self._changed[id]
 

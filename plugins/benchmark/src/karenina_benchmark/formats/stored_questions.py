@@ -28,6 +28,7 @@ class StoredQuestions(QuestionLines):
 
     def __init__(self, path: Path) -> None:
         # The object closes the file; it has no name, so nothing is left behind if the process is killed.
+        """Create the temporary file, which is deleted when it is closed."""
         file = cast("IO[bytes]", tempfile.TemporaryFile(prefix="karenina-"))  # noqa: SIM115
         super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
 

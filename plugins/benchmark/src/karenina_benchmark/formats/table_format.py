@@ -122,6 +122,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
+        """Yield the rows with the complete texts of their questions. Each row is released when it has been read."""
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None

@@ -357,7 +357,10 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3."""
+    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3.
+
+    `numbered` says that the marks are numbers.
+    """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered

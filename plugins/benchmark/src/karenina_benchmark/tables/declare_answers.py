@@ -183,7 +183,8 @@ def declare_answers(
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
     """Declare that a response contains all, any or none of the strings in each cell, regardless of case.
 
-    A cell without strings gets no field.
+    A cell without strings gets no field. With `forbidden`, a response must contain none of the strings; with `any_of`,
+    one of them is enough.
     """
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of

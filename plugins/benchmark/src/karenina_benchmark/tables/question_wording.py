@@ -127,7 +127,10 @@ def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation."""
+    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation.
+
+    A single letter is accepted only if `letters` is true.
+    """
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings

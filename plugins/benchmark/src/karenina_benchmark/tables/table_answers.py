@@ -84,8 +84,8 @@ def _declare_column(
     """Add the field for a column of answers to the rows.
 
     `name` is the field's name if there are several columns of answers, and otherwise None; rows with options then get a
-    field for the letters of the options instead. If a sentence or an object in a row cannot be compared, the row loses
-    all its fields.
+    field for the letters of the options instead. `exact` and `any_of` are the same as for `declare_rows`. If a sentence
+    or an object in a row cannot be compared, the row loses all its fields.
     """
     places = [at for at, row in enumerate(rows) if name is not None or not row.right]
     cells = [  # for one of several answers, its name says what is asked for

@@ -50,6 +50,7 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
     """
 
     def check(texts: list[str] | None) -> list[str] | None:
+        """Return the strings. Raises `typer.BadParameter` if any of them is invalid."""
         Limits.parse(texts, read)
         return texts
 

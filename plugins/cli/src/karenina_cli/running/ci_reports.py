@@ -147,7 +147,10 @@ class Conditions:
                 yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect."""
+        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect.
+
+        `of` names the group in the message.
+        """
         limit, rate, undecided = (
             self.fail_under.of(group),
             group.pass_rate.if_undecided_wrong,
@@ -170,7 +173,10 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money."""
+        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
+
+        With `as_json`, the Markdown summary cannot be printed.
+        """
         if self.junit is not None:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):

@@ -135,7 +135,9 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 
 
 def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`."""
+    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`,
+    and `interrupted` says that Ctrl-C stopped the run.
+    """
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
