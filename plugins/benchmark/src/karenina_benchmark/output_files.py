@@ -66,8 +66,8 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 def find_in_document(path: Path, document: Any) -> Conversation | None:
     """Return the conversation in a JSON document, or None for a list of outputs.
 
-    The messages of a conversation may also be a list. Raises `ConfigError` for any other value, such as an object in an
-    unknown format or a conversation without an answer.
+    A list of messages or events is also a conversation. Raises `ConfigError` for any other value, such as an object in
+    an unknown format or a conversation without an answer.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())

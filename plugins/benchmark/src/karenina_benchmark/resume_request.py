@@ -161,7 +161,7 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
     """Return whether the command's `--trust-all` still applies, that is, whether the trusted content is unchanged.
 
-    If it does not, `note` prints why.
+    Return False if the command had no `--trust-all`. If it no longer applies, `note` prints why.
     """
     if not command["trust_all"]:
         return False

@@ -27,8 +27,8 @@ class StoredQuestions(QuestionLines):
     """
 
     def __init__(self, path: Path) -> None:
-        # The object closes the file; it has no name, so nothing is left behind if the process is killed.
         """Create the temporary file, which is deleted when it is closed."""
+        # The object closes the file; it has no name, so nothing is left behind if the process is killed.
         file = cast("IO[bytes]", tempfile.TemporaryFile(prefix="karenina-"))  # noqa: SIM115
         super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
 

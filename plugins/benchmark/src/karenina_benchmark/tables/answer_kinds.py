@@ -283,7 +283,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers, with all texts read as prose if more than half of them are prose.
 
-    Lists in texts separated by semicolons count as texts here.
+    Strings that were read as lists because of their semicolons count as texts.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [

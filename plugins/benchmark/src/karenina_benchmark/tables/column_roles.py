@@ -297,7 +297,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
     """Return whether a column has one to six different values, all of them in `grades`.
 
-    By default, these are verdicts such as `correct`. Upper case, spaces and punctuation in cells are ignored.
+    By default, these are verdicts such as `correct`. Case, spaces and punctuation in cells are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)

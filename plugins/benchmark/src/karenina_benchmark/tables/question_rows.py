@@ -272,7 +272,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
     """Return the text of a context. The items of a list (even one written as text) are separated by blank lines.
 
     Of an object, only the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these.
-    `depth` is the number of enclosing lists and objects; anything below the eighth is left out.
+    `depth` is the number of enclosing lists and objects; lists and objects inside more than eight others are left out.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None

@@ -68,9 +68,9 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the run's journal if `path` is a result file, which is noted on the screen.
+    """Return `path`, or the run's journal if `path` is a result file.
 
-    Raises `ConfigError` if there is no such journal.
+    A note on the screen says which journal is used. Raises `ConfigError` if there is no such journal.
     """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal

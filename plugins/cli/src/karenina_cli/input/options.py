@@ -45,8 +45,8 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are words for its help. Strings
-    are checked with `read`, but not converted.
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` appear in its help text.
+    Strings are checked with `read`, but not converted.
     """
 
     def check(texts: list[str] | None) -> list[str] | None:

@@ -175,7 +175,8 @@ class CIReports:
     def check(self, *, as_json: bool) -> None:
         """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
 
-        With `as_json`, the Markdown summary cannot be printed.
+        With `as_json`, a Markdown summary must be written to a file (`STEP_SUMMARY`), because it cannot be printed as
+        well.
         """
         if self.junit is not None:
             _check_junit(self.junit)
