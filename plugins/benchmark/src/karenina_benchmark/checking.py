@@ -96,7 +96,7 @@ class CheckReport:
             raise BenchmarkErrors(self.errors)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible dict."""
+        """Return the report as a JSON-compatible dict, with the number of findings at each level."""
         return {
             "questions": self.questions,
             "errors": len(self.errors),
@@ -421,7 +421,10 @@ class _Check:
             )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
-        """Add a finding about a line of a template's source, located in the benchmark file if possible."""
+        """Add a finding about a line of a template's source, located in the benchmark file if possible.
+
+        If the benchmark file does not contain the source, the finding is located at the field that `line` belongs to.
+        """
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
             where = place.where_in_text(line, "template")

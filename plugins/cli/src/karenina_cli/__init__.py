@@ -83,7 +83,10 @@ def _end_at_once_on_interrupt() -> bool:
 
 
 def _raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up."""
+    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
+
+    If Python cannot raise the exception, as in a destructor, Ctrl-C ends the process at once.
+    """
     import signal
     import sys
 

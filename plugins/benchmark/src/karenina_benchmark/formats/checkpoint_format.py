@@ -189,7 +189,10 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    """Return the properties of a question: the fields for which schema.org has no key, and its metadata."""
+    """Return the properties of a question: the fields for which schema.org has no key, and its metadata.
+
+    Except for the workspace path and the metadata, the values are strings that contain JSON.
+    """
     properties: list[Any] = []
     for name in ("author", "sources"):
         value = getattr(question, name)
@@ -267,7 +270,10 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`."""
+    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`.
+
+    A rubric without traits becomes None.
+    """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):

@@ -216,7 +216,12 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row from another program rather than a benchmark's question or head."""
+    """Return whether an object is a row from another program rather than a benchmark's question or head.
+
+    An object with the key `karenina` is a head. A question has a `question`, no `answer` or one that is a mapping, and
+    only keys that questions may have, misspellings of these, or keys whose values are mappings. All other objects are
+    rows.
+    """
     if "karenina" in values:
         return False
     answer = values.get("answer")

@@ -166,7 +166,7 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read all of a benchmark except its questions. Errors are added to `problems`."""
+    """Read all of a benchmark except its name, which is `name`, and its questions. Errors are added to `problems`."""
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top

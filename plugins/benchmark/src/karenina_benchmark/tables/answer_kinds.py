@@ -160,7 +160,10 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds."""
+    """Return the correct answers in a column with their kinds.
+
+    The module's docstring describes the kinds and how they are chosen.
+    """
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -469,7 +472,10 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Return the number and date notation of a column, as found in all of its cells."""
+    """Return the number and date notation of a column, as found in all of its cells.
+
+    The decimal mark is a comma only if some numbers have a decimal comma and none has a decimal point.
+    """
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)

@@ -111,7 +111,10 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return the options without their own letters or numbers, if every option has one and these are in order."""
+    """Return the options without their own letters or numbers, if every option has one and these are in order.
+
+    If an option consists only of its letter, all are returned unchanged.
+    """
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
@@ -140,7 +143,10 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the lettered options on separate lines of a question's text, or no options if `truth` is not a letter."""
+    """Return the lettered options on separate lines of a question's text.
+
+    Return no options if there are fewer than two, or if `truth` is not a letter.
+    """
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
     options: dict[str, str] = {}

@@ -129,7 +129,7 @@ def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bo
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the column that is named like a type and contains only answer types, or None if there is none."""
+    """Return the unused column that is named like a type and contains only answer types, or None if there is none."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue

@@ -223,7 +223,11 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset and return its file. Raises `typer.BadParameter` if no options are set."""
+    """Save the options as a preset and return its file.
+
+    Raises `typer.BadParameter` if no options are set or an option is invalid, and `ConfigError` if a setting is invalid
+    or the preset cannot be saved.
+    """
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration
 

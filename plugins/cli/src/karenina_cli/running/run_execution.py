@@ -249,7 +249,9 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return the `calls` entry for `--json`: the number of new calls, and of replies and results from the journal."""
+    """Return the `calls` entry for `--json`: the numbers of new and failed calls, of tokens used, and of replies and
+    results from the journal.
+    """
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
