@@ -148,11 +148,11 @@ class Benchmark(BenchmarkContent):
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first), listing the stages in
-        order and the reasons for omitted stages.
+        """Return the plan for a question (by default the first), listing the stages in order and the reasons for
+        omitted stages.
 
         Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
-        can be made.
+        can be made. A question marked as a draft is only planned if `question_id` names it.
         """
         from karenina_core.config import plugins_of
         from karenina_engine.check.planner import Planner
@@ -188,7 +188,8 @@ class Benchmark(BenchmarkContent):
 
         Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
         file, created if it is missing), every reply and result is stored before it is used, and repeating the same call
-        continues an interrupted run. With `replay`, replies come only from the journal, and no model is called.
+        continues an interrupted run. `policy` says how failed calls are repeated; by default, this depends on `config`.
+        With `replay`, replies come only from the journal, and no model is called.
 
         A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, and `progress=False`
         never does. `run_verification` also works in a running event loop, as in notebooks.
@@ -266,7 +267,9 @@ class Benchmark(BenchmarkContent):
 
         Use it after you change ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
         see `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are
-        called for prompts that contain a changed ground truth. `progress` works as in `run_verification`.
+        called for prompts that contain a changed ground truth. `progress` works as in `run_verification`. `trust` is
+        the same as for `run_verification`. The new results are written to `output` (JSONL); an existing file is
+        renamed.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -295,7 +298,10 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return a configuration with these settings. Raises `ConfigError` if a setting is unknown or invalid."""
+    """Return a configuration with these settings, or a `VerificationConfig` unchanged.
+
+    Raises `ConfigError` if a setting is unknown or invalid.
+    """
     from karenina_core.config import VerificationConfig
 
     return config if isinstance(config, VerificationConfig) else VerificationConfig(**config)

@@ -31,8 +31,8 @@ def load_benchmark(
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
-    read are left out with a warning. Raises `BenchmarkFileError` if the file cannot be read, and any exception raised
-    by `check_paths`.
+    read are left out with a warning; any other error in the file is still raised. Warnings about the file's content are
+    logged. Raises `BenchmarkFileError` if the file cannot be read, and any exception raised by `check_paths`.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -51,7 +51,10 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, extended to say how many others there are and how to skip broken questions."""
+    """Return the first error, extended to say how many others there are and how to skip broken questions.
+
+    `good` is the number of questions that can be read. If there are none, the message does not suggest skipping.
+    """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or skip it: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
@@ -60,7 +63,8 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
     """Return the first error, with the remaining errors as its `others`.
 
-    Its message names the command that lists all errors.
+    `more` is added to its message. If there are other errors, the message also names the command that lists all of
+    them.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -80,7 +84,7 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark like `load_benchmark`, but collect its errors in `problems` and `broken`.
+    """Read a benchmark like `load_benchmark`, but log no warnings, and collect its errors in `problems` and `broken`.
 
     Raises `BenchmarkFileError` if nothing in the file can be read, and any exception raised by `check_paths`.
     """
@@ -108,7 +112,7 @@ def _read(
     """Read a benchmark in one format, and record its path, its columns and the files it names.
 
     An unexpected exception in the format, which may come from a plugin, becomes a `BenchmarkFileError` that names the
-    plugin.
+    plugin. Raises `BenchmarkFileError` if `columns` are given but the format has no columns.
     """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
@@ -117,6 +121,7 @@ def _read(
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:
+        """Record the names of the files and return the result of `check_paths`."""
         named.extend(names)
         return check_paths(file, names)
 

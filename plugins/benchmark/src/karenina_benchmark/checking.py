@@ -96,7 +96,7 @@ class CheckReport:
             raise BenchmarkErrors(self.errors)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible dict."""
+        """Return the report as a JSON-compatible dict, with the number of findings at each level."""
         return {
             "questions": self.questions,
             "errors": len(self.errors),
@@ -128,7 +128,8 @@ def check_file(
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
     checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it. The returned benchmark is None if nothing in the file can be read.
+    """Read a benchmark and check it. The returned benchmark does not contain the questions that cannot be read; it is
+    None if nothing in the file can be read.
 
     `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. `checked` is
     called after each question with the number of questions checked so far and the total number. Code in the file does
@@ -150,7 +151,7 @@ def read_findings(
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without its broken questions, and a finding for each error.
 
-    The benchmark is None if nothing can be read.
+    Files that are not trusted are not read, and each of them is an error. The benchmark is None if nothing can be read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -187,8 +188,9 @@ def check_content(
 ) -> list[Finding]:
     """Return the findings about a loaded benchmark. `ids` selects questions, and unknown ids are ignored.
 
-    `config` is the run's configuration; by default, the benchmark's own `config` section is used. With `quality`,
-    warnings are included. `checked` is called as in `check_file`.
+    `config` is the run's configuration; by default, the benchmark's own `config` section is used. Without `quality`,
+    only errors in that section and in the questions are found; with it, the rest of the file is checked as well, and
+    warnings and unchecked parts are included. `checked` is called as in `check_file`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -209,7 +211,10 @@ def check_content(
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
-    """Return a warning for each restricted value in a benchmark that needs trust before a run."""
+    """Return a warning for each restricted value in a benchmark that needs trust before a run.
+
+    A benchmark without a path has none.
+    """
     from karenina_engine.check.restricted_values import resolve_trust
 
     check = _Check(benchmark, resolve_trust(trust), quality=False)
@@ -234,7 +239,7 @@ def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
 
 
 class _Check:
-    """Checks a benchmark and collects the findings."""
+    """Checks a benchmark and collects the findings. `quality` is the same as for `check_content`."""
 
     def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
         self.findings: list[Finding] = []
@@ -249,7 +254,7 @@ class _Check:
     def read_config(self) -> VerificationConfig:
         """Return the configuration in the benchmark's `config` section.
 
-        If the section has errors, they are added to the findings, and only `evaluation_mode` is kept.
+        If the section has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
         """
         values = dict(self._benchmark.run_config)
         try:
@@ -333,9 +338,10 @@ class _Check:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
-        """Add an error for a question without a template, unless only traits are scored.
+        """Add an error for a question without a template, unless its answers can be scored by traits alone.
 
-        A table without correct answers gets a single error for all its questions.
+        This is the case if `evaluation_mode` is `rubric_only`, or `template_and_rubric` and the question has traits of
+        its own. A table without correct answers gets a single error for all its questions.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -377,7 +383,11 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that are not scored with this configuration."""
+        """Warn about traits that are not scored with this configuration.
+
+        `key` is the key of the rubric in `place`, and `question` is the id of the rubric's question, or None for a
+        global rubric.
+        """
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))
@@ -411,7 +421,10 @@ class _Check:
             )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
-        """Add a finding about a line of a template's source, located in the benchmark file if possible."""
+        """Add a finding about a line of a template's source, located in the benchmark file if possible.
+
+        If the benchmark file does not contain the source, the finding is located at the field that `line` belongs to.
+        """
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
             where = place.where_in_text(line, "template")
@@ -431,8 +444,10 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
-        """Add a finding located at `path` within `place`, or at the number and id
-        of the question if there is no place.
+        """Add a finding located at `path` within `place`.
+
+        Without a place, the finding is located at the number and id of the question, or at the whole file if there is
+        no question either.
         """
         if place is not None:
             file: Path | None = place.document.file
@@ -470,7 +485,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in its rubric, or an empty path if it is unknown."""
+    """Return the path of a trait in the rubric under `key`, or an empty path if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -491,6 +506,7 @@ def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings without duplicates, sorted by line. Findings in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
+        """Return the sorting key of a finding."""
         match = _LINE.match(finding.where)
         return finding.file != path, str(finding.file), int(match[1]) if match else 0
 

@@ -52,6 +52,9 @@ class BenchmarkContent:
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
+        """Create an empty benchmark without dates. By default, the id is derived from the name. Raises `ValueError` if
+        the name is empty.
+        """
         if not name.strip():
             raise ValueError("a benchmark needs a name")
         self.name = name
@@ -109,7 +112,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark with the current time as its creation date.
+        """Return an empty benchmark with the current time as its creation and modification date.
 
         Raises `ValueError` if the name is empty.
         """
@@ -152,8 +155,9 @@ class BenchmarkContent:
         """Append a question and return it.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
-        without other arguments. `extra` contains fields owned by plugins, one table per plugin: `my_package={"level":
-        3}`.
+        without other arguments. Without `question_id`, the id is derived from the text. A question without
+        `answer_template` has no template, even if it has a `raw_answer`. `extra` contains fields owned by plugins, one
+        table per plugin: `my_package={"level": 3}`.
 
         Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
         `TypeError` for a keyword argument that no installed plugin owns.
@@ -200,7 +204,8 @@ class BenchmarkContent:
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
         """Append several questions and return them. If any question cannot be added, none are added.
 
-        Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric.
+        Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric. Changes
+        `date_modified`.
         """
         added: dict[str, Question] = {}
         for question in questions:
@@ -258,13 +263,19 @@ class BenchmarkContent:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if the location is not known."""
+        """Return the location of a question in the file, or None if the location is not known.
+
+        Raises `KeyError` for an unknown id if the questions are streamed.
+        """
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, remove those that cannot be read, and add the errors to `broken`."""
+        """Build all streamed questions once, remove those that cannot be read, and add the errors to `broken`.
+
+        Other questions are already built, so nothing is done for them.
+        """
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -283,7 +294,7 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question that has the id of `question`.
+        """Replace the question that has the id of `question`, keeping its position and the spelling of its id.
 
         Raises `KeyError` if there is no question with this id, and `ValueError` for a trait name that is also in the
         global rubric.
@@ -301,7 +312,10 @@ class BenchmarkContent:
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question as one rubric, or None if there are none."""
+        """Return the dynamic traits of the benchmark and the question as one rubric, or None if there are none.
+
+        Raises `ValueError` if both have a trait with the same name.
+        """
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
@@ -332,9 +346,11 @@ class BenchmarkContent:
         return len(self._questions)
 
     def __bool__(self) -> bool:
+        """Return True, even if there are no questions."""
         return True
 
     def __iter__(self) -> Iterator[Question]:
+        """Iterate over the questions in order. Streamed questions are built one at a time."""
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
@@ -352,6 +368,7 @@ class BenchmarkContent:
         return [question.id for question in self.questions_mentioning((FINISHED,)) if _is_unfinished(question.unread)]
 
     def __contains__(self, question_id: object) -> bool:
+        """Return whether there is a question with this id, in any Unicode spelling of the id (see `written_id`)."""
         return isinstance(question_id, str) and self.written_id(question_id) in self._questions
 
     def written_id(self, question_id: str) -> str:
@@ -366,6 +383,7 @@ class BenchmarkContent:
         return self._written_ids.get(compose(question_id), question_id)
 
     def __eq__(self, other: object) -> bool:
+        """Return whether the files of both contents would be equal, as described for the class."""
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)
@@ -406,7 +424,10 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be stored in a file, with its template class, if any, replaced by the source."""
+    """Return the question as it would be stored in a file, with its template class, if any, replaced by the source.
+
+    If the source is not available, the question is returned unchanged.
+    """
     if question.answer_class is None:
         return question
     from karenina_template.question_template import template_source_of

@@ -98,8 +98,9 @@ class Section:
     def texts(self, key: str) -> list[str]:
         """Return the strings in a list.
 
-        A single string is returned as a list of one, and a missing key as an empty list. Raises `BenchmarkFileError`
-        for an entry that is not a scalar.
+        A single scalar is returned as a list of one, and a missing key as an empty list. Numbers and dates are returned
+        as written in the file. Raises `BenchmarkFileError` for a mapping, and for an entry that is null, a list or a
+        mapping.
         """
         value = self.value.get(key)
         if value is None:
@@ -125,7 +126,8 @@ class Section:
         return Section(self.document, (*self.path, key), value)
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
-        """Return the mappings in the list under a key. A single mapping is returned as a list of one.
+        """Return the mappings in the list under a key. A single mapping is returned as a list of one, and a missing
+        key as an empty list.
 
         Entries that are not mappings are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """

@@ -54,11 +54,11 @@ def evaluate(
     """Judge one output and return its result.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric`
-    contains the traits to score; at least one of the two is needed. `judge` may be omitted if neither of them needs a
-    model. `config` contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as
-    in a run). `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress`
-    are the same as for `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is
-    returned.
+    contains the traits to score; at least one of the two is needed. `question` is the question that the output answers,
+    if known. `judge` may be omitted if neither of them needs a model. `config` contains other settings
+    (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run). `journal` is a file that
+    stores replies, so that they are reused by the next call. `trust` and `progress` are the same as for
+    `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is returned.
 
     Raises `ConfigError` if both template and rubric are missing, and any exception that `Benchmark.run_verification`
     raises. If the output cannot be judged, this is reported as the outcome of the result.
@@ -99,7 +99,7 @@ def prepare_evaluation(
     """Return a benchmark with one question for each output, and the configuration for judging the outputs.
 
     Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
-    specifies answering models, or judges in addition to `judge`.
+    specifies answering models, or judges in addition to `judge`. The other arguments are the same as for `evaluate`.
     """
     if template is None and not rubric:
         raise ConfigError(["there is nothing to judge an output by: pass template=, rubric= or both"])

@@ -66,7 +66,8 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 def find_in_document(path: Path, document: Any) -> Conversation | None:
     """Return the conversation in a JSON document, or None for a list of outputs.
 
-    Raises `ConfigError` for an object in an unknown format or a conversation without an answer.
+    A list of messages or events is also a conversation. Raises `ConfigError` for any other value, such as an object in
+    an unknown format or a conversation without an answer.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())
@@ -88,7 +89,8 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
     """Return `rows` if they are the messages or events of one conversation, or None if they are separate outputs.
 
-    Rows are separate outputs if any row has a key in `names`, or if all of them are replies from a model.
+    Rows are separate outputs if any row is not an object or has a key in `names`, or if all of them are replies from a
+    model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -115,7 +117,8 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     conversation, and any other file, is one output, with the file's name as its id.
 
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
-    `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read.
+    `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read, and also if
+    `columns` contains another name or does not fit the file.
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
@@ -139,7 +142,8 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
 def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
     """Yield the outputs in a file of rows, or one output if the rows are the messages of a conversation.
 
-    Raises `ConfigError` if the file has no rows or no outputs, and `FileError` if it cannot be read.
+    Logs warnings about the encoding, other sheets, and correct answers that are not used. Raises `ConfigError` if the
+    file has no rows or no outputs, and `FileError` if it cannot be read.
     """
     is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
     with read_records(
@@ -200,7 +204,8 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record. A row without an id gets an id made from its line number.
+    """Return the output in a record. A row without an id gets an id made from its line number, and a row without a
+    question gets `NO_QUESTION`.
 
     Raises `ConfigError` if the record contains no output, or lacks a column that the user has mapped.
     """

@@ -62,9 +62,10 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML. If the text is not `whole`, the last item is left out.
+    """Return the question ids in YAML. If the text is not `whole`, the last item is left out. Without PyYAML's C
+    library, only the first 100,000 characters are read.
 
-    Raises `ValueError` if the YAML is invalid.
+    Raises `ValueError` if the YAML is invalid, and `IndexError` if an incomplete text contains no item.
     """
     import yaml
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords in `values`, where one string may contain several: "math,easy", "math; easy".
 
-    Without `separator`, a string with semicolons is split at the semicolons, and any other string at commas. Values
-    that are not strings are yielded unchanged.
+    Without `separator`, a string with semicolons is split at the semicolons, and any other string at commas. Keywords
+    are stripped, and empty ones are left out. Values that are not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):

@@ -68,11 +68,13 @@ def make_rescore_request(
 
     The benchmark is `file`, or otherwise the benchmark of the user's own run. The settings are those of the user's own
     run, or otherwise those in the journal that may be taken from files; the configuration file `config` overrides them.
-    With `ask`, the judges are `judges`, or otherwise those in the configuration file or in the user's own run. `note`
-    prints what is left out.
+    With `ask`, the judges are `judges`, or otherwise those in the configuration file or in the user's own run.
+    `trust_all` allows the benchmark to name files outside its folder. `columns` maps the columns of a table, by default
+    as in the user's own run. `note` prints what is left out.
 
     If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
-    benchmark is not known, the run's files have changed, or a judge is missing.
+    benchmark is not known, the run's files have changed, or a judge is missing, and `JournalError` if the journal
+    cannot be read.
     """
     from karenina_benchmark import Benchmark
 
@@ -203,8 +205,10 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a result with a new verdict on its extracted values,
-    or unchanged if its outcome did not depend on them.
+    """Return a copy of a result with a new verdict on its extracted values, or the result itself if its outcome did
+    not depend on them.
+
+    If the values cannot be compared, the copy has an error instead of a verdict.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError

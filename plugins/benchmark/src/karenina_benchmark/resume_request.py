@@ -30,7 +30,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
     Changes the working directory to that of the command. `note` prints what has changed since then. Raises
     `ConfigError` if the user has no such command or if it cannot be executed; the message usually contains the command
-    described by the journal.
+    described by the journal. Raises `RestrictedValues` if the benchmark names files that need trust.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -120,9 +120,10 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current settings from the user's configuration file and environment.
+    """Return the current settings from the environment and the user's configuration file; the environment comes first.
 
-    The benchmark's `config` section is included if it has not changed since the command was run.
+    The benchmark's `config` section is included, with the lowest priority, if it has not changed since the command was
+    run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -158,7 +159,10 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether the command's `--trust-all` still applies, that is, whether the trusted content is unchanged."""
+    """Return whether the command's `--trust-all` still applies, that is, whether the trusted content is unchanged.
+
+    Return False if the command had no `--trust-all`. If it no longer applies, `note` prints why.
+    """
     if not command["trust_all"]:
         return False
     if digest_trusted_content(benchmark) == command["trusted"]:

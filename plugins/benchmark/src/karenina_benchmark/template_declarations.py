@@ -210,6 +210,8 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
     """Return the kind of a field (one of `TYPES`, or `literal`) and its annotation.
 
+    Without a declared type, it is inferred from `truth` and `primitive`.
+
     Raises `DeclarationError` if the type is unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):

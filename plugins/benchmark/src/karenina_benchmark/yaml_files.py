@@ -169,7 +169,10 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping: first the pairs merged with `<<`, then the mapping's own."""
+        """Return the keys and values of a mapping: first the pairs merged with `<<`, then the mapping's own.
+
+        A mapping's own value overrides a merged value.
+        """
         if node in self._merged:
             return self._merged[node]
         if node in self._merging:
@@ -204,7 +207,10 @@ class _Reader:
         return pairs
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
-        """Add the pairs of the mapping or mappings after `<<` to `merged`. Keys that are already there are kept."""
+        """Add the pairs of the mapping or mappings after `<<` to `merged`. Keys that are already there are kept.
+
+        Raises `BenchmarkFileError` for any other value after `<<`.
+        """
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
                 raise self._error(source, "`<<` needs a mapping or a list of mappings", "name one after it")

@@ -68,7 +68,9 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored."""
+    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored, or
+    if this is not the main thread.
+    """
     import signal
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -81,7 +83,10 @@ def _end_at_once_on_interrupt() -> bool:
 
 
 def _raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up."""
+    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
+
+    If Python cannot raise the exception, as in a destructor, Ctrl-C ends the process at once.
+    """
     import signal
     import sys
 

@@ -234,7 +234,7 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to standard error, in more detail the higher `verbose` is.
+    """Send Karenina's log to standard error only, in more detail the higher `verbose` is (0 to 2).
 
     Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
     single items, which are also in the results.

@@ -48,7 +48,8 @@ def prepare_streams() -> None:
     """Make the process's three standard streams usable, even if some are closed.
 
     Otherwise, the next file to be opened, such as the journal, would get the descriptor of a closed stream, and output
-    would be written to that file.
+    would be written to that file. If standard output or standard error is not a terminal, it is replaced with a stream
+    that handles failed writes. Characters that a stream's encoding lacks are written as escapes.
     """
     global _output
     for number in range(3):

@@ -59,7 +59,9 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly set values without secrets, and the names of the settings that contain secrets."""
+    """Return the explicitly set values without the secrets of models, and the names of the settings that were left
+    out, such as `parsing_models.ID.endpoint_api_key`.
+    """
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -82,7 +84,9 @@ def _without_secrets(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the values of a model (from JSON) without its secrets, and the names of the settings that were left out.
 
-    Where `secrecy` is empty, settings with a name like `api_key` are secret.
+    `secrecy` maps settings to the kind of secret that they contain: `key` and `whole` are left out, and a dict under
+    any other setting in `secrecy` is searched for names like `api_key`. If `secrecy` is empty, all values are searched
+    in this way. The names that are returned begin with `place`.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []
@@ -101,7 +105,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
     """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
 
     The file may be up to 100 MB in size; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
-    limit. Error messages name lines but quote no values from the file, which may be API keys.
+    limit. Error messages name lines but quote no values from the file, which may be API keys. An empty file has no
+    values; a preset from the reference project is replaced by the settings in it.
     """
     file = Path(path)
     try:
@@ -122,8 +127,10 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `values` is a preset from the reference project,
-    and otherwise `values` unchanged.
+    """Return the settings under `config` if `values` is a preset from the reference project, and otherwise `values`
+    unchanged.
+
+    Models in a preset that specify no interface get that project's default.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -133,8 +140,10 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Return a model from the reference project, with that project's default interface, `langchain`,
-    if it specifies none.
+    """Return a model from the reference project, with that project's default interface, `langchain`, if it specifies
+    none.
+
+    A value that is not a dict is returned unchanged.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
@@ -246,7 +255,10 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section with relative paths and programs resolved against the file's folder."""
+    """Return a benchmark's `config` section with relative paths and programs resolved against the file's folder.
+
+    The settings are keyed by their full names, as by `flatten_settings`.
+    """
     from karenina_core.config import all_settings, flatten_settings
 
     folder = benchmark.path.parent if benchmark.path is not None else Path()
@@ -281,7 +293,9 @@ def _resolve_programs(model: Any, folder: Path) -> Any:
 
 
 def _path_settings(interface: Any) -> frozenset[str]:
-    """Return the names of the adapter's own settings that are declared as paths."""
+    """Return the names of the adapter's own settings that are declared as paths, or none if the adapter is not
+    installed.
+    """
     from karenina_core import plugins
     from karenina_core.config import find_adapter
     from karenina_core.errors import PluginError

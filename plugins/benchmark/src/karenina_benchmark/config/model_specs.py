@@ -28,8 +28,9 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 def parse_model(spec: str) -> dict[str, Any]:
     """Return the fields of the model described by `spec`; `id` may be missing.
 
-    The interface ends at the first colon, so names may contain colons (`openai:llama3:8b`). The base URL starts after
-    the first `@` that is followed by `http://` or `https://`. Raises `ConfigError` if the specification is invalid.
+    A specification that starts with a brace is a JSON object. In any other, the interface ends at the first colon, so
+    names may contain colons (`openai:llama3:8b`). The base URL starts after the first `@` that is followed by `http://`
+    or `https://`. Raises `ConfigError` if the specification is invalid.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -154,7 +155,9 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
 
 def _origin(model: Mapping[str, Any]) -> str:
-    """Return the origin of a model's replies: its recordings, or its interface, name and base URL."""
+    """Return the origin of a model's replies: its recordings, or its interface, name and base URL (with secrets
+    hidden).
+    """
     traces = model.get("manual_traces")
     if isinstance(traces, str):
         return traces

@@ -42,8 +42,8 @@ def preset_path(name: str) -> Path:
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
     """Save the settings of `config` listed in `names` as a preset and return its file.
 
-    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError` if the name is
-    invalid or the preset cannot be saved.
+    A preset with the same name is replaced. Secrets are left out with a warning, and paths to recordings are made
+    absolute. Raises `ConfigError` if the name is invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 

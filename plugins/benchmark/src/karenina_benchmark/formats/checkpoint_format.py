@@ -189,7 +189,10 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    """Return the properties of a question: the fields for which schema.org has no key, and its metadata."""
+    """Return the properties of a question: the fields for which schema.org has no key, and its metadata.
+
+    Except for the workspace path and the metadata, the values are strings that contain JSON.
+    """
     properties: list[Any] = []
     for name in ("author", "sources"):
         value = getattr(question, name)
@@ -267,7 +270,10 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`."""
+    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`.
+
+    A rubric without traits becomes None.
+    """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -337,7 +343,10 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    """Return the benchmark without its questions and traits. Raises `ValueError` if any value is invalid."""
+    """Return the benchmark without its questions and traits. Raises `ValueError` if any value is invalid.
+
+    The properties that are read are removed from `properties`.
+    """
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
     benchmark.version = _read_text(data, "version", "")
@@ -395,7 +404,7 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Return the fields owned by plugins.
+    """Return the fields owned by plugins, or an empty dict for None.
 
     Raises `ValueError` for other fields, because they could replace the question's own.
     """
@@ -415,9 +424,9 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Return the plain objects under `globalRubric`, which are traits, as `Rating`s.
+    """Remove `globalRubric` from `rest`, and return the plain objects in it, which are traits, as `Rating`s.
 
-    Unknown content is kept in `rest`.
+    Any other content of `globalRubric` stays in `rest`. Return an empty list if there is no rubric.
     """
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
@@ -455,7 +464,7 @@ def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the object under a key without its `@type`, or an empty dict if the key is missing.
 
-    Raises `ValueError` if there are several objects.
+    Raises `ValueError` for several objects or any other value.
     """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):

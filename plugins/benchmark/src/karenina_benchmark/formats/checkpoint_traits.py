@@ -96,7 +96,9 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
-    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific"."""
+    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific". `dynamic` marks them as traits of a
+    dynamic rubric.
+    """
     return [_make_rating(trait, scope, dynamic) for trait in traits]
 
 
@@ -135,7 +137,7 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`. Values for which schema.org has no key become properties."""
+    """Return a trait as a `Rating`; see `make_ratings`. Values for which schema.org has no key become properties."""
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
@@ -244,7 +246,10 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values, or an unscorable trait if there is a `problem` or any value is invalid."""
+    """Return the trait with these values, or an unscorable trait if there is a `problem` or any value is invalid.
+
+    With `needs_concept`, a trait without a summary and a description is invalid, because its concept is unknown.
+    """
     if problem is None:
         try:
             trait = trait_from_json(data)
@@ -268,7 +273,10 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait could not be scored once read back from a file, or None if it could be."""
+    """Return why the trait could not be scored once read back from a file, or None if it could be.
+
+    `needs_concept` is the same as for `_make_trait`.
+    """
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None
@@ -283,7 +291,10 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of unused values: score bounds without a scale, or `tn_instructions` in `tp_only` mode."""
+    """Return the names of the values in `data` that a trait of this kind does not use.
+
+    These are score bounds without a scale, and `tn_instructions` in `tp_only` mode.
+    """
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
         return [] if full or not data.get("tn_instructions") else ["tn_instructions"]

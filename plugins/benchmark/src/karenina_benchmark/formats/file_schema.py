@@ -192,7 +192,9 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add a model's schema to `defs`. Its `type` in a file is `name`, unless the model has its own field `type`."""
+    """Add a model's schema to `defs`. Its `type` in a file is `name`, unless the model has its own field `type`. If
+    pydantic cannot make the schema, one that knows only `type` is added.
+    """
     try:
         schema = model.model_json_schema(ref_template=_REF)
     except PydanticInvalidForJsonSchema:  # a plugin's model may have any type

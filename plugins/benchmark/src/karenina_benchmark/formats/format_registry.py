@@ -75,7 +75,7 @@ def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table whose columns were mapped by the user."""
+    """Read a table. Columns that `columns` does not map are found by their names."""
     from karenina_benchmark.formats.table_format import read_table
 
     return read_table(path, columns)
@@ -178,7 +178,10 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and the name of each format in a single string, for use in messages."""
+    """Return the suffixes and the name of each format in a single string, for use in messages.
+
+    Formats without suffixes are left out.
+    """
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
     )
@@ -187,9 +190,10 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 def has_rows(path: Path) -> bool:
     """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
 
-    JSON lines are rows, unless the first line contains keys that occur only in benchmarks, such as a declared `answer`.
-    A JSON document is a benchmark if it is an object with the keys of a checkpoint; otherwise it contains rows. Raises
-    `BenchmarkFileError` if the file cannot be read.
+    JSON lines are rows, unless the first line is not a JSON object or contains keys that occur only in benchmarks, such
+    as a declared `answer`. A `.json` document is a benchmark if it is an object with the keys of a checkpoint;
+    otherwise it contains rows. Empty files and files with any other suffix contain none. Raises `BenchmarkFileError` if
+    the file cannot be read.
     """
     try:
         if path.suffix.lower() not in LINES:
@@ -212,7 +216,12 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row from another program rather than a benchmark's question or head."""
+    """Return whether an object is a row from another program rather than a benchmark's question or head.
+
+    An object with the key `karenina` is a head. A question has a `question`, no `answer` or one that is a mapping, and
+    only keys that questions may have, misspellings of these, or keys whose values are mappings. All other objects are
+    rows.
+    """
     if "karenina" in values:
         return False
     answer = values.get("answer")

@@ -117,14 +117,21 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    """Return whether an entry in a question is unknown here and is therefore kept with the unknown content."""
+    """Return whether an entry in a question is unknown here and is therefore kept with the unknown content.
+
+    A question's original template is kept only if it differs from the current one.
+    """
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
     return value is not None and key not in _KNOWN and key not in _ENCODED
 
 
 def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of a question's properties: `finished`, author, sources, and custom metadata."""
+    """Yield the names and values of a question's properties.
+
+    These are `finished`, the author, the sources and the few-shot examples if there are any, and custom metadata, whose
+    names get the prefix `custom_`.
+    """
     if "finished" in data:
         yield "finished", data["finished"]
     for name in _ENCODED:

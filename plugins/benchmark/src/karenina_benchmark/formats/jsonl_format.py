@@ -55,8 +55,8 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
 
     The name of the benchmark comes from the first line, or otherwise from the file's name. Errors in a line (not a JSON
-    object, no question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no
-    line can be read, or if there are more than 1000 such errors.
+    object, no question, or an id that is already used) are collected in `broken`, and errors in the values of the first
+    line in `problems`. Raises `BenchmarkFileError` if no line can be read, or if there are more than 1000 such errors.
     """
     file = _open(path)
     try:
@@ -225,19 +225,25 @@ class QuestionLines(MutableMapping[str, Question]):
         return id in self._positions
 
     def __getitem__(self, id: str) -> Question:
+        """Return the question with this id, which is built from its line unless it was replaced in memory."""
         position = self._positions[id]
         return self._changed[id] if position is None else self._read(id, position)
 
     def __setitem__(self, id: str, question: Question) -> None:
+        """Add or replace a question in memory."""
         self._positions[id] = None
         self._changed[id] = question
 
     def __delitem__(self, id: str) -> None:
+        """Remove a question in memory. Raises `KeyError` for an unknown id."""
         if self._positions.pop(id) is None:
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's line in the file, or None for a question that was replaced in memory."""
+        """Return a question's line in the file, or None for a question that was replaced in memory.
+
+        Raises `KeyError` for an unknown id.
+        """
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
@@ -260,7 +266,7 @@ class QuestionLines(MutableMapping[str, Question]):
                 yield id
 
     def text_of(self, question_id: str) -> str:
-        """Return the text of a question."""
+        """Return the text of a question. Raises `BenchmarkFileError` if its line has changed."""
         position = self._positions[question_id]
         if position is None:
             return self._changed[question_id].question
@@ -274,7 +280,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(self._section(id, position), id)
 
     def _section(self, id: str, position: int) -> Section:
-        """Return the object in a line. Raises `BenchmarkFileError` if the line has changed."""
+        """Return the object in a line. Raises `BenchmarkFileError` if the line has changed or cannot be read."""
         number = self._index.numbers[position]
         try:
             line = self._read_line(position)
@@ -311,7 +317,10 @@ def _may_hide_words(line: bytes) -> bool:
 
 
 def _normalize(line: bytes) -> str:
-    """Return the text of a line with escapes resolved, in the Unicode normal form NFKC, as for Python identifiers."""
+    """Return the text of a line with escapes resolved, in the Unicode normal form NFKC, as for Python identifiers.
+
+    A line that is not JSON is only decoded.
+    """
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
     return line.decode("utf-8", "replace")

@@ -28,7 +28,8 @@ Found = dict[str, dict[str, None]]
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of warnings: one about content that has no effect, and one about traits that cannot be scored.
+    """Return two lists of warnings: one about content and questions that have no effect in a run, and one with at most
+    one warning, which names all traits that cannot be scored.
 
     `unread` contains the ids of questions with `unread` content that are not in `questions`.
     """
@@ -112,7 +113,11 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, except for the keys of JSON-LD itself, which start with @."""
+    """Yield the names of unknown content, including unknown content of the parts in `_PARTS`.
+
+    Null values, properties that are read elsewhere (such as `finished`), and the keys of JSON-LD itself, which start
+    with @, are left out.
+    """
     for key, value in unread.items():
         if key.startswith("@") or value is None:
             continue

@@ -27,6 +27,7 @@ class StoredQuestions(QuestionLines):
     """
 
     def __init__(self, path: Path) -> None:
+        """Create the temporary file, which is deleted when it is closed."""
         # The object closes the file; it has no name, so nothing is left behind if the process is killed.
         file = cast("IO[bytes]", tempfile.TemporaryFile(prefix="karenina-"))  # noqa: SIM115
         super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
@@ -69,5 +70,5 @@ class StoredQuestions(QuestionLines):
         return Section(Document(self._path, {}, lines, {}, place=where), (), {})
 
     def _read(self, _id: str, position: int) -> Question:
-        """Return a question."""
+        """Return the question stored at a position."""
         return Question.model_validate(from_json(self._read_line(position)))

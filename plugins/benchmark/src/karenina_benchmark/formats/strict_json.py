@@ -54,7 +54,8 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
     """Parse `text` as a JSON object.
 
     `line` is the line number if the text is a single line of the file. `what` is what messages call the object. Raises
-    `BenchmarkFileError` for invalid JSON, a value that is not an object, duplicate keys, NaN and infinities.
+    `BenchmarkFileError` for invalid JSON, a value that is not an object, duplicate keys, NaN and infinities, a
+    byte-order mark, lone surrogates, numbers that are too large, and values that are nested too deeply.
     """
     place = f"line {line}" if line is not None else ""
     try:

@@ -57,7 +57,8 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row. It is named after the file.
+    """Read a benchmark with one question per row. It is named after the file. Blank rows are left out. The questions
+    of a table with 20,000 rows or more are stored in a temporary file and built when they are accessed.
 
     Columns are found by their names, in upper or lower case: the question, its correct answer, its options, the text it
     is about, and question fields such as `id` and `author` (`column_roles` lists the names).
@@ -121,6 +122,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
+        """Yield the rows with the complete texts of their questions. Each row is released when it has been read."""
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None
@@ -172,7 +174,10 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with an additional column for each name that is a path into objects in another column."""
+    """Return the table with an additional column for each name that is a path into objects in another column.
+
+    A path at which no row has a value adds no column.
+    """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
     for path in paths:
@@ -206,9 +211,11 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
-    """Return the roles of the columns. Columns not mapped by the user in `columns` are found by their names.
+    """Return the roles of the columns, and the column for each question field. Columns not mapped by the user in
+    `columns` are found by their names.
 
-    Raises `BenchmarkFileError` if a mapped column does not exist, or if no column has questions.
+    Raises `BenchmarkFileError` if the user maps an unknown name or a column that does not exist, or if no column has
+    questions.
     """
     several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
@@ -246,7 +253,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Return the roles with the user's columns for several correct answers in place of the single one."""
+    """Return the roles with the user's columns for several correct answers in place of the single one.
+
+    `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column of the single answer becomes
+    unused, unless `keeps_truth` is true. Without columns for several answers, the roles are returned unchanged.
+    """
     fields, descriptions = dict(roles.fields), dict(roles.descriptions)
     for name, column in several.items():
         kind, _, field_name = name.partition(".")
@@ -260,7 +271,10 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question, and with its correct answers as strings."""
+    """Return the row with the complete text of its question, and with its correct answers as strings.
+
+    A row without a question is returned unchanged.
+    """
     if question is None:
         return row
     roles = chosen.roles

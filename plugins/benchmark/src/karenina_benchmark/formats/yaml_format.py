@@ -93,9 +93,9 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     """Read a benchmark from a YAML document.
 
-    `check_paths` is called with all files in `questions_from` before any of them is opened. Errors are collected, with
-    their lines, in the benchmark's `problems` and `broken`. Raises `BenchmarkFileError` if the document is not valid
-    YAML, and any exception raised by `check_paths`.
+    `check_paths` is called with all files in `questions_from` before any of them is opened; if it returns False, files
+    outside the folder of `path` are skipped. Errors are collected, with their lines, in the benchmark's `problems` and
+    `broken`. Raises `BenchmarkFileError` if the document is not valid YAML, and any exception raised by `check_paths`.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -166,7 +166,7 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read all of a benchmark except its questions. Errors are added to `problems`."""
+    """Read all of a benchmark except its name, which is `name`, and its questions. Errors are added to `problems`."""
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -186,7 +186,11 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their locations. Raises `BenchmarkFileError`, giving both lines, for each repeated id."""
+    """Add questions with their locations.
+
+    Raises `BenchmarkFileError`, giving both lines, for each repeated id, and, located at `section`, for each question
+    that cannot be added for another reason. The other questions are added all the same.
+    """
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
@@ -254,7 +258,9 @@ def _read_owned(section: Section) -> dict[str, Any]:
 
 
 def _read_example(section: Section) -> dict[str, str]:
-    """Return the question and answer of an example. Raises `BenchmarkFileError` if either is missing."""
+    """Return the question and answer of an example. Raises `BenchmarkFileError` if either is missing or there are
+    other keys.
+    """
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:

@@ -160,7 +160,10 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds."""
+    """Return the correct answers in a column with their kinds.
+
+    The module's docstring describes the kinds and how they are chosen.
+    """
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -205,7 +208,9 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell contains no answer, that is, is empty or has a placeholder such as N/A."""
+    """Return whether a cell contains no answer, that is, None, an empty list, a number that is not finite, or a blank
+    or placeholder such as N/A or #DIV/0!.
+    """
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
     return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
@@ -252,7 +257,10 @@ def _count_words(text: str) -> int:
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether the answers that fit a kind show that this kind was meant, even if not all of them are certain."""
+    """Return whether the answers that fit a kind show that this kind was meant, even if not all of them are certain.
+
+    They do if at least half of them are certain, or if both yes and no occur.
+    """
     certain = sum(answer.is_certain for answer in fitting)
     both = kind == "yes or no" and len({answer.truth for answer in fitting}) == 2
     return both or 2 * certain >= len(fitting)
@@ -276,7 +284,10 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with all texts read as prose if more than half of them are prose."""
+    """Return the answers, with all texts read as prose if more than half of them are prose.
+
+    Strings that were read as lists because of their semicolons count as texts.
+    """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
         at
@@ -346,7 +357,10 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a text as *yes or no*. Return None if the text is neither, or if the question asks for something else."""
+    """Read a text as *yes or no*. Return None if the text is neither, or if the question asks for something else.
+
+    T and F are read only after a question with *true or false*, and 1 and 0 only after a yes-no question.
+    """
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
@@ -394,7 +408,8 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
     """Read a text as a date, converting it to ISO 8601 format unless it is ambiguous.
 
-    Return None if the text is not a date or has a time of day.
+    `day_first` decides between two possible dates; if it is None, the text is returned as it is. Return None if the
+    text is not a date, is a number or has a time of day, or if the question asks for a name.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -457,7 +472,10 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Return the number and date notation of a column, as found in all of its cells."""
+    """Return the number and date notation of a column, as found in all of its cells.
+
+    The decimal mark is a comma only if some numbers have a decimal comma and none has a decimal point.
+    """
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)

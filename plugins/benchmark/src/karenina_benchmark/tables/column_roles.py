@@ -242,7 +242,8 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a column distinguishes between rows that differ in the columns `of`.
 
-    A few repetitions are tolerated.
+    It does if it has more than half as many different values as there are such rows, or no values at all. Rows without
+    a value are ignored.
     """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
@@ -259,8 +260,10 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column containing the correct answers, the candidates that contain grades,
-    and the other candidates.
+    """Return the column containing the correct answers, the candidates that contain grades, and the other candidates.
+
+    The column is None if there is no candidate, or if there are several and all have general names such as
+    `expected_risk`.
     """
     ranked = [
         (rank, column)
@@ -292,7 +295,10 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has one to six different values, all of them verdicts such as `correct`."""
+    """Return whether a column has one to six different values, all of them in `grades`.
+
+    By default, these are verdicts such as `correct`. Case, spaces and punctuation in cells are ignored.
+    """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
 
@@ -351,7 +357,10 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3."""
+    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3.
+
+    `numbered` says that the marks are numbers.
+    """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered

@@ -181,7 +181,11 @@ def declare_answers(
 
 
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
-    """Declare that a response contains all, any or none of the strings in each cell, regardless of case."""
+    """Declare that a response contains all, any or none of the strings in each cell, regardless of case.
+
+    A cell without strings gets no field. With `forbidden`, a response must contain none of the strings; with `any_of`,
+    one of them is enough.
+    """
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
     what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
@@ -200,8 +204,9 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string that the response must contain,
-    or for a list of alternative strings.
+    """Return the regular expression for a string that the response must contain, or for a list of alternative strings.
+
+    The string is empty if there is nothing to search for.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
@@ -250,7 +255,10 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Return the declared field of an answer without its description, or None if the answer is empty or an object."""
+    """Return the declared field of an answer without its description, or None if the answer is empty or an object.
+
+    With `any_of`, the items of a list are alternatives.
+    """
     truth = answer.truth
     match answer.kind:
         case "empty" | "object":
@@ -296,7 +304,11 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Return the description of a field, which is the same for all texts and numbers in a column."""
+    """Return the description of a field, which is the same for all texts and numbers in a column.
+
+    `any_of` says that the field accepts any item of a list, and `subject` is what the field is about, or None if it is
+    the template's only field.
+    """
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
         key = "number" if kinds.kind == "number" else "text or number" if has_numbers else "text"
@@ -399,8 +411,10 @@ def _asks_yes_or_no(question: str) -> bool:
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels (such as *late_delivery*) in a column that has only labels,
-    if no question mentions any of them.
+    """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any of
+    them.
+
+    Return none if the column has fewer than 3 answers or more than 20 labels, or if no label contains an underscore.
     """
     texts = [
         (answer.truth, cell.question)

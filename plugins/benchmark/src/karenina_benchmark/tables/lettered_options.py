@@ -51,7 +51,9 @@ class RightOptions:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Return the items of a list written as text in JSON, Python or NumPy notation, or None for any other text."""
+    """Return the items of a list written as text in JSON, Python or NumPy notation, or None for any other text and for
+    more than 100,000 characters.
+    """
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
     text = array[1] if array else text
@@ -71,7 +73,8 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell, keyed by letter, or no options if there are fewer than two.
+    """Return the options in a cell, keyed by letter, or no options if there are fewer than two or more than 26, or if
+    any is empty.
 
     A cell is a list, an object with letters as keys or with `text` and `label`, or text: a list written as text,
     options with their own letters, or options separated by line breaks, `|`, `;` or commas.
@@ -108,7 +111,10 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return the options without their own letters or numbers, if every option has one and these are in order."""
+    """Return the options without their own letters or numbers, if every option has one and these are in order.
+
+    If an option consists only of its letter, all are returned unchanged.
+    """
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
@@ -137,7 +143,10 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the lettered options on separate lines of a question's text, or no options if `truth` is not a letter."""
+    """Return the lettered options on separate lines of a question's text.
+
+    Return no options if there are fewer than two, or if `truth` is not a letter.
+    """
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
     options: dict[str, str] = {}
@@ -149,7 +158,11 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Return the question followed by its lettered options, unless each option already ends a line of the question."""
+    """Return the question followed by its lettered options.
+
+    The question is returned unchanged if each option already ends one of its lines after the first, or if the options
+    are only letters.
+    """
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
         return question  # the options are letters, so their texts are in the question itself
@@ -168,10 +181,11 @@ def find_right_options(
 ) -> RightOptions:
     """Find the correct options for all rows in the same way: by letter or text, or by position from 0 or from 1.
 
-    Rows without options or a ground truth are skipped. `columns` contains the names of the option columns, keyed by
-    letter; a correct answer may also be such a name. If several ways are possible and have different results,
-    `choice_by` must name one, or `hint` (`index` or `number`) decides between the two ways of counting. Otherwise, the
-    result has a `problem`.
+    Rows without options or a ground truth are skipped, and have no letters. A way must fit at least 95% of the other
+    rows, or all if there are fewer than 20; if no way does, no row has letters. `columns` contains the names of the
+    option columns, keyed by letter; a correct answer may also be such a name. If several ways are possible and have
+    different results, `choice_by` must name one of `CHOICE_BY`, or `hint` (`index` or `number`) decides between the two
+    ways of counting. Otherwise, the result has a `problem`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -226,7 +240,9 @@ def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters named in a cell, in order, or none if any of them is not the letter of an option."""
+    """Return the letters named in a cell, in alphabetical order, or none if any of them is not the letter of an
+    option.
+    """
     parts = cell if isinstance(cell, list) else parse_list(cell) if isinstance(cell, str) else None
     if parts is None:
         text = str(cell).strip()
@@ -237,7 +253,9 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters of the options whose texts are in a cell, or none if a text fits no option or several."""
+    """Return the letters, in alphabetical order, of the options whose texts are in a cell, or none if a text fits no
+    option or several.
+    """
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
     for part in parts:

@@ -16,7 +16,8 @@ class NotText(ValueError):
 def as_text(value: Any) -> str:
     """Return a string, number, boolean, list of messages or list of content parts as a string.
 
-    Raises `NotText` for null, any other list or object, images, lone surrogates, and numbers that are not finite.
+    A float without a fractional part is written as an integer. Raises `NotText` for null, any other list or object,
+    images, lone surrogates, and numbers that are not finite.
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):
@@ -68,7 +69,9 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text in content parts, leaving out reasoning. Raises `NotText` for images and other media."""
+    """Return the texts in content parts, one per line, leaving out reasoning. Raises `NotText` for images and other
+    media.
+    """
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):

@@ -157,8 +157,9 @@ def make_question_rows(
 ) -> QuestionRows:
     """Make questions from rows. `option` is the command-line option that maps columns, named in messages.
 
-    `roles.columns[QUESTION]` may be a string with column names in braces. If the correct options cannot be found, the
-    result has a `problem`.
+    `roles.columns[QUESTION]` may be a string with column names in braces. `choice_by` is the same as for
+    `find_right_options`; if the correct options cannot be found, the result has a `problem`. Rows without a question,
+    and rows that cannot be read, are only listed in `blanks` and `unreadable`.
     """
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
@@ -201,8 +202,10 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a correct answer, with objects replaced by the answers in them, or None
-    if the cell is empty.
+    """Return the cell of a correct answer, with objects replaced by the answers in them, or None if the cell is empty.
+
+    Different answers in an object become one list if it has a list of aliases; otherwise, the first is used. An object
+    with none of the keys in `ALIASES` is returned unchanged.
     """
     if isinstance(cell, float) and isnan(cell):
         return None
@@ -226,7 +229,10 @@ def has_alternatives(cell: Any) -> bool:
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the unused columns, including all contexts except the first."""
+    """Return the unused columns, including all contexts except the first.
+
+    Columns that are named in the question's `template` are left out, because they are used there.
+    """
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
     return [column for column in (*contexts, *roles.unused) if column not in used]
@@ -240,7 +246,7 @@ def join_context(question: str, context: str) -> str:
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
     r"""Replace each `{name}` in a string with the cell of that column (or that role's column), and `\n` with a newline.
 
-    Return None if the row has no value for any of the names.
+    Return None if the row has no value for one or more of the names.
     """
     empty = False
 
@@ -263,7 +269,11 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list (even one written as text) are separated by blank lines."""
+    """Return the text of a context. The items of a list (even one written as text) are separated by blank lines.
+
+    Of an object, only the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these.
+    `depth` is the number of enclosing lists and objects; lists and objects inside more than eight others are left out.
+    """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -312,7 +322,10 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Return the rows with options added to their texts and the letters of the correct options set."""
+    """Return the rows with options added to their texts and the letters of the correct options set.
+
+    How they were found is recorded in `done`, with a warning about answers that are none of the options.
+    """
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]
     right = find_right_options(truths, options, choice_by, roles.options, hint=hint)

@@ -127,15 +127,20 @@ def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation."""
+    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation.
+
+    A single letter is accepted only if `letters` is true.
+    """
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*,
-    or an empty tuple if there are none.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or an empty tuple if there are
+    none.
+
+    There must be at least two labels without a gap, starting at A or 1. Letters are returned in upper case.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):

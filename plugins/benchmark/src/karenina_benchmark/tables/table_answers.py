@@ -34,7 +34,9 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about the column `name`. Only the first refusal of each kind is kept."""
+        """Add the messages about the column `name`. Only the first refusal of sentences, and the first of objects, is
+        kept.
+        """
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -81,7 +83,9 @@ def _declare_column(
 ) -> None:
     """Add the field for a column of answers to the rows.
 
-    If the column is the only one with answers, rows with options get a field for the letters of the options.
+    `name` is the field's name if there are several columns of answers, and otherwise None; rows with options then get a
+    field for the letters of the options instead. `exact` and `any_of` are the same as for `declare_rows`. If a sentence
+    or an object in a row cannot be compared, the row loses all its fields.
     """
     places = [at for at, row in enumerate(rows) if name is not None or not row.right]
     cells = [  # for one of several answers, its name says what is asked for
@@ -116,14 +120,16 @@ def _declare_column(
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options. With `several`, its value is a list of letters."""
+    """Return the declared field for a question with options. With `several`, its value is a list of letters;
+    otherwise, it is the first letter in `right`.
+    """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
     return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the column that is named like a type and contains only answer types, or None if there is none."""
+    """Return the unused column that is named like a type and contains only answer types, or None if there is none."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue

@@ -172,7 +172,10 @@ def open_rows(
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, and for a text file with this suffix."""
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, and for a text file with this suffix.
+
+    A file that cannot be opened is not an error here.
+    """
     if not file.is_file():
         return  # the reader reports what is wrong
     try:
@@ -291,7 +294,9 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
-    """Return whether all of the first rows at a path in a document have a question."""
+    """Return whether all of the first 20 rows at a path in a document have a question. Return False for an invalid
+    path.
+    """
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -300,7 +305,10 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Return a record of a document as a row, with the scalars around it, and with its key as `id` if it has no id."""
+    """Return a record of a document as a row, with the scalars around it, and with its key as `id` if it has no id.
+
+    A record that is not an object becomes a row with a `problem`.
+    """
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")
     around = {name.rpartition(".")[2]: value for name, value in record.outer.items()}

@@ -27,7 +27,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 5.0
 """The number of seconds between two lines of progress."""
 _MANY: Final = 4
-"""Equal findings that occur at least this often, such as in the rows of a table, are printed only once."""
+"""Equal findings that occur more often than this, such as in the rows of a table, are printed only once."""
 
 
 @with_option_groups
@@ -146,7 +146,9 @@ def _try_plans(
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts. If a finding occurs at least `_MANY` times, print only the first."""
+    """Print the findings and their counts. If a finding occurs more than `_MANY` times, print only the first, with
+    some of the other places.
+    """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
         same.setdefault((finding.level, finding.file, finding.what), []).append(finding)

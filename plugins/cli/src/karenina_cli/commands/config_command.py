@@ -178,6 +178,7 @@ class Given:
     judges: Sequence[str]
 
     def __bool__(self) -> bool:
+        """Return whether any of the options is set."""
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
@@ -199,7 +200,7 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets and print the result.
+    """Save, list or delete presets and print the result. `action` must be one of `ACTIONS`.
 
     Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
     """
@@ -222,7 +223,11 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset and return its file. Raises `typer.BadParameter` if no options are set."""
+    """Save the options as a preset and return its file.
+
+    Raises `typer.BadParameter` if no options are set or an option is invalid, and `ConfigError` if a setting is invalid
+    or the preset cannot be saved.
+    """
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration
 

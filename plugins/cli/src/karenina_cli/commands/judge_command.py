@@ -129,7 +129,9 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Return a benchmark file's global rubric, or None without a path. Raises `ConfigError` if there is no rubric."""
+    """Return a benchmark file's global rubric, or None without a path. Raises `ConfigError` if there is no rubric.
+    With `trust_all`, the file may name files outside its folder.
+    """
     if path is None:
         return None
     from karenina_benchmark import Benchmark
@@ -144,7 +146,9 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
-    """Return the settings without `answering_models`. If it was set, print a note that it has no effect."""
+    """Return the explicitly set settings without `answering_models`. If it was set, print a note that it has no
+    effect.
+    """
     values = read_configuration(None, setup.config, setup.settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect: the outputs take the place of a model's answers.")

@@ -69,7 +69,7 @@ def _list_kinds(
     """Return the kinds for printing. Plugins offer additional kinds through `hook`.
 
     `registered_kinds` returns the kinds, keyed by name. It is called after the plugins have been loaded, because
-    loading them registers their kinds.
+    loading them registers their kinds. `fields_of` returns the fields of a kind, and `usage_of` an example of it.
     """
     from karenina_core import plugins
 
@@ -88,7 +88,10 @@ def distribution_of(kind: type) -> str:
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in brief, or only the one called `name` in full. Raises `ConfigError` if it does not exist."""
+    """Print all kinds in brief, or only the one called `name` in full. Raises `ConfigError` if it does not exist.
+
+    `what` is the word for such a kind in messages and, in the plural, the key in the JSON output.
+    """
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:

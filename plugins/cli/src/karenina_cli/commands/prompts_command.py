@@ -136,7 +136,10 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Return the preview of a question, which is the first by default. Raises `ConfigError` if there is no question."""
+    """Return the preview of a question, which is the first by default.
+
+    Without `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no question.
+    """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts

@@ -138,7 +138,11 @@ def show(
 
 
 class _Printer:
-    """Prints each item as soon as it is read."""
+    """Prints each item as soon as it is read.
+
+    With `full`, long answers are printed in full. With `all_failures`, items that failed for the same reason as an
+    earlier one are printed as well.
+    """
 
     def __init__(
         self,

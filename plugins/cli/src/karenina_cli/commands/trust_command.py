@@ -216,7 +216,9 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return the dict printed by `--json`. `stored` is the number of contents trusted by this command."""
+    """Return the dict printed by `--json`. `stored` is the number of contents trusted by this command; if it is not 0,
+    all contents count as trusted.
+    """
     values = [
         {
             "name": content.name,

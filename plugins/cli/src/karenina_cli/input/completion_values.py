@@ -57,7 +57,10 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each matching setting, or `NAME=VALUE` for each of its values if only one setting matches."""
+    """Return `NAME=` for each matching setting, or `NAME=VALUE` for each of its values if only one setting matches.
+
+    After `slots.`, return the matching `slots.SLOT=STAGE`.
+    """
     from karenina_core.config import all_settings
 
     owned = all_settings()

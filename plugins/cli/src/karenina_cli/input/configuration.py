@@ -45,9 +45,10 @@ def read_configuration(
 ) -> VerificationConfig:
     """Return a command's configuration, with settings from the benchmark file marked.
 
-    `options` maps each of the command's options, such as `--budget`, to the settings that it sets. A relative path in
-    `manual_traces` is relative to the file that contains it, or to the working directory if it comes from the command
-    line.
+    Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, the models in
+    `answering`, `recordings` and `judges`, the `--set` settings in `settings`, and `options`. `options` maps each of
+    the command's options, such as `--budget`, to the settings that it sets. A relative path in `manual_traces` is
+    relative to the file that contains it, or to the working directory if it comes from the command line.
 
     Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, which states the origin of each problem, if
     settings are invalid or files cannot be read.
@@ -96,7 +97,10 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn about each `--set` that replaces an earlier one. Values are not shown, because they may be API keys."""
+    """Warn about each `--set` that replaces an earlier one. Values are not shown, because they may be API keys.
+
+    Settings in an invalid form are ignored.
+    """
     from karenina_core.config import all_settings
 
     names: list[str] = []
@@ -114,7 +118,7 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` if `setting` is a setting's name without `=` and a value."""
+    """Raise `typer.BadParameter` if `setting`, which contains no `=`, is the name of a setting."""
     from karenina_core.config import all_settings
 
     name = setting.strip()

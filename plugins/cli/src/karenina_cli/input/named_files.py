@@ -27,7 +27,10 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file."""
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file.
+
+    Raises `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
+    """
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
 
@@ -46,7 +49,8 @@ def select_usable(
     *,
     skip_broken: bool = False,
 ) -> list[str]:
-    """Return the ids of the questions to run. With `skip_broken`, questions that have errors are left out.
+    """Return the ids of the questions to run. With `skip_broken`, questions that have errors are left out with a
+    warning.
 
     Raises `BenchmarkErrors` if there are errors or, with `skip_broken`, if any error is not about a single question.
     The exception also lists the values that need trust, so that an error does not hide them.
@@ -66,7 +70,7 @@ def select_usable(
 def find_journal(screen: Screen, path: Path) -> Path:
     """Return `path`, or the run's journal if `path` is a result file.
 
-    Raises `ConfigError` if there is no such journal.
+    A note on the screen says which journal is used. Raises `ConfigError` if there is no such journal.
     """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal

@@ -45,9 +45,12 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. Strings are checked with `read`, but not converted."""
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` appear in its help text.
+    Strings are checked with `read`, but not converted.
+    """
 
     def check(texts: list[str] | None) -> list[str] | None:
+        """Return the strings. Raises `typer.BadParameter` if any of them is invalid."""
         Limits.parse(texts, read)
         return texts
 
@@ -57,6 +60,8 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     """Return the file for `--config`: the file with this name, otherwise the preset with this name.
+
+    A path with a folder or a suffix is returned unchanged, even if there is no such file.
 
     A note on the screen says which preset is used, or that a file is used instead of a preset with the same name.
 

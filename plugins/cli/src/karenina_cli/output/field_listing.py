@@ -75,7 +75,9 @@ def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[L
 
 
 def print_fields(console: Console, fields: Iterable[ListedField], indent: str = "    ") -> None:
-    """Print the fields, with the name, default and type on one line and the meaning below."""
+    """Print the fields, with the name, default and type on one line and the meaning below. Each line starts with
+    `indent`.
+    """
     for field in fields:
         default = "  (required)" if field.default is None else f" = {field.default}"
         line = Text(f"{indent}{field.name}", "bold") + Text(clean(f"{default}  [{field.type}]"), "not bold")

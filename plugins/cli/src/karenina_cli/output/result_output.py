@@ -68,7 +68,7 @@ def verdict(outcome: Outcome, console: Console) -> Text:
 
 
 def _verdict(outcome: Outcome, *, unicode: bool) -> Part:
-    """Return the outcome with its symbol and in its color."""
+    """Return the outcome with its symbol, which is ASCII unless `unicode` is set, and in its color."""
     symbol = outcome_symbol(outcome)
     return f"{symbol if unicode else _PLAIN[symbol]} {outcome.value}", STYLES[outcome.group]
 
@@ -170,7 +170,11 @@ def _why(result: VerificationResult) -> Text:
 
 
 def print_results(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table in a wide terminal, and one by one otherwise. `path` is the result file."""
+    """Print results as a table in a wide terminal, and one by one otherwise. `path` is the result file.
+
+    A terminal shows at most `MAX_ROWS` results, as in `print_table`. Answers are truncated, and failures for the same
+    reason as an earlier one are only counted below.
+    """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
         return
@@ -215,8 +219,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. If so, print a line, unless the output is a
-        terminal.
+        """Return whether an earlier item failed (was not judged) for the same reason. If so, print a line, unless the
+        output is a terminal.
 
         The failure is also recorded, so call this method once for each result, in order.
         """
@@ -294,6 +298,8 @@ def _fields(
     unicode: bool,
 ) -> StyledTable:
     """Return a table of the template's fields, with a column for the rules if any are known.
+
+    Each row contains a field's name, extracted value, ground truth, and whether they match.
 
     A field that was not compared has no mark, and an undecided one has `?`.
     """

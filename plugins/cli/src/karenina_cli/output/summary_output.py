@@ -119,7 +119,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
-    """Return a table with a header, a row for each line in a ledger, and the total."""
+    """Return a table with a header, a row for each line in a ledger, and `total` as the last row."""
     return [
         ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
         *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
@@ -137,7 +137,8 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, or None if any of their journals cannot be read.
+    """Return the spending of the runs that wrote `files`, or None if any of their journals is missing or cannot be
+    read.
 
     A run that uses only free models needs no journal.
     """

@@ -125,7 +125,8 @@ class Conditions:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet.
+        """Yield a message for each condition that a group does not meet, and for each named model or group without
+        results.
 
         `missing` is the number of items that did not run; it is added to each group's unjudged items.
         """
@@ -146,7 +147,10 @@ class Conditions:
                 yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect."""
+        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect.
+
+        `of` names the group in the message.
+        """
         limit, rate, undecided = (
             self.fail_under.of(group),
             group.pass_rate.if_undecided_wrong,
@@ -169,7 +173,11 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money."""
+        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
+
+        With `as_json`, a Markdown summary must be written to a file (`STEP_SUMMARY`), because it cannot be printed as
+        well.
+        """
         if self.junit is not None:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
@@ -180,7 +188,8 @@ class CIReports:
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
         """Write the reports. The summary includes `failures`, the reasons why the run fails.
 
-        An existing JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
+        The summary is appended to the file named by `STEP_SUMMARY`, or printed if this variable is not set. An existing
+        JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -202,7 +211,10 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read or contains anything other than JUnit XML written by Karenina."""
+    """Raise `ConfigError` if the file cannot be read or contains anything other than JUnit XML written by Karenina.
+
+    A missing or empty file is accepted.
+    """
     try:
         with path.open("rb") as file:
             begins = file.read(len(_OURS))

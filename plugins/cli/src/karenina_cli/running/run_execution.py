@@ -55,7 +55,8 @@ def execute_run(
     """Execute a run with progress, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
 
     If the run is stopped, its results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
-    is set.
+    is set. With `quiet`, progress and single results are not printed. The exit code says whether the run was stopped,
+    `conditions` were not met, or no item was judged.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -113,7 +114,10 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run with progress and return its results, for other commands. Exits if the run is stopped early."""
+    """Execute a run with progress and return its results, for other commands. Exits if the run is stopped early.
+
+    The results are read from `output`, which must be the request's output.
+    """
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
@@ -131,7 +135,9 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 
 
 def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`."""
+    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`,
+    and `interrupted` says that Ctrl-C stopped the run.
+    """
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
@@ -147,7 +153,10 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closing it fails."""
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closing it fails.
+
+    Any other `JournalError`, such as for a journal that cannot be opened, is raised.
+    """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""
@@ -240,7 +249,9 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return the `calls` entry for `--json`: the number of new calls, and of replies and results from the journal."""
+    """Return the `calls` entry for `--json`: the numbers of new and failed calls, of tokens used, and of replies and
+    results from the journal.
+    """
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
@@ -335,11 +346,11 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run inside the block. `note` prints a message to the user.
+    """Make Ctrl-C and SIGTERM stop the run inside the block.
 
-    After the first signal, no new items are started, and calls in flight have `GRACE` seconds to finish. A second
-    signal raises `KeyboardInterrupt`. This has no effect outside the main thread, because only the main thread receives
-    signals.
+    After the first signal, no new items are started, and calls in flight have `GRACE` seconds to finish; if there are
+    any, `note` prints their number. A second signal, or any signal while the session is not running, raises
+    `KeyboardInterrupt`. This has no effect outside the main thread, because only the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -347,7 +358,9 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
-        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any further one."""
+        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any further one or if nothing is
+        running.
+        """
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
