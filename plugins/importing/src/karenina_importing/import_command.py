@@ -207,7 +207,8 @@ def _title(source: str) -> str:
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Print the rows that failed.
 
-    Raises `ConfigError` for mapped paths without a value, and for failures unless `partial` is set.
+    Raises `ConfigError` for `mapped` names without a value in any row, for a source without rows, if no row could
+    be converted, and for any failures unless `partial` is set.
     """
     from karenina_core.errors import ConfigError
 

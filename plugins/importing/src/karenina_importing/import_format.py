@@ -92,7 +92,10 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return a format that imports `target`, such as `formats.tables:HUGGINGFACE`, only when it is used."""
+    """Return a format that imports `target` only when it is used.
+
+    `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
+    """
 
     def load() -> ImportFormat:
         found: ImportFormat = resolve_name(target)

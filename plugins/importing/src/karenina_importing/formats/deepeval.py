@@ -57,7 +57,7 @@ def _is_case(item: Mapping[str, Any]) -> bool:
 
 
 def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with the keys converted to snake case."""
+    """Return an object with its own keys, but not those of nested objects, converted to snake case."""
     return {_CAMEL.sub(lambda match: f"_{match[1].lower()}", str(key)): value for key, value in item.items()}
 
 
@@ -99,7 +99,10 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation that includes the preceding tool calls, or unchanged if there are none."""
+    """Return an answer as a conversation that includes the preceding tool calls.
+
+    If there are no calls or the answer is not a string, it is returned unchanged.
+    """
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
@@ -118,7 +121,8 @@ def _with_tools(output: Any, tools: Any) -> Any:
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
     """Return the row for a multi-turn case. The question is its scenario, or otherwise the user's first message.
 
-    A golden that has not been simulated has no turns, and becomes a row with a problem.
+    The conversation is recorded only if it ends with an answer. A golden that has not been simulated has no turns,
+    and becomes a row with a problem.
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
@@ -137,7 +141,11 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a ragas sample."""
+    """Return the row for a ragas sample.
+
+    The question of a multi-turn sample is the user's first message, and its conversation is recorded if it ends
+    with an answer.
+    """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]
     left_out += [f"metric {name!s:.60}" for name, value in sample.items() if name not in handled and _is_score(value)]
@@ -178,7 +186,10 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, with keys such as `score1_description`, or None for any other value."""
+    """Return the trait for a ragas rubric, which has at least two keys such as `score1_description`.
+
+    Return None for any other value.
+    """
     levels = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())

@@ -106,7 +106,7 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation in a sample, or None if it consists of only a question and an answer.
+    """Return the conversation in a sample, or None if there is no answer or only a question and an answer.
 
     If an agent's final answer is not in any message, it is appended as the last message.
     """
@@ -148,7 +148,11 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Return the fields and traits for a sample's scorers, and the scorers that are left out."""
+    """Return the fields and traits for a sample's scorers, and the scorers that are left out.
+
+    There is a field for the correct option or for the scorer `includes`, and otherwise none: scorers that compare
+    the answer with the target need no field of their own.
+    """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
         choices = as_texts(sample["choices"]) if sample.get("choices") else []

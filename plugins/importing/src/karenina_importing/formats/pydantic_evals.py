@@ -57,7 +57,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Return the row for a case. `shared` contains the evaluators for the whole dataset."""
+    """Return the row for a case. `shared` contains the evaluators for the whole dataset.
+
+    A case without inputs becomes a row with a problem.
+    """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
     name = case.get("name")
@@ -108,7 +111,10 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out."""
+    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out.
+
+    If `EqualsExpected` compares an object, each of its values becomes a field, or is left out if it cannot be one.
+    """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
         if name == "EqualsExpected" and isinstance(expected, Mapping):

@@ -121,7 +121,10 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider."""
+    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider.
+
+    The short form ends with `@` and the `address` or, for providers with a known server, the server's base URL.
+    """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")
     model = model if kind in _KINDS and model else rest
