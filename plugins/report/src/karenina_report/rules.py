@@ -76,7 +76,10 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Suppress log messages about the benchmark that its run has already printed."""
+    """Suppress all messages of the logger `karenina` in the `with` block.
+
+    The user's run has already printed those about its benchmark.
+    """
     logger = logging.getLogger("karenina")
     logger.addFilter(_drop_record)
     try:
@@ -100,7 +103,8 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark and the ids of questions whose template is not trusted.
+    """Return the rules of a benchmark, and the ids of questions whose template is left out because it is invalid or
+    not trusted.
 
     Nothing in the file is executed: a template that contains code is left out.
     """

@@ -32,7 +32,7 @@ def is_page(value: Any) -> bool:
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Truncated cells are marked, and class numbers are replaced by class names."""
+    """Yield the rows of a page. Truncated cells are `TRUNCATED`, and class numbers are replaced by class names."""
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):

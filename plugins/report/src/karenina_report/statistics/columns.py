@@ -49,8 +49,8 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column called `name`, which may be built-in, one of the benchmark's `questions`,
-    or reported by a stage.
+    """Return the column called `name`: a built-in one, or otherwise one of the benchmark's `questions`, or one that
+    a stage reported in `results`.
 
     Raises `ConfigError` if there is no such column.
     """

@@ -52,7 +52,10 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the verdict metrics: the pass rate, the share not judged, and partial credit if there is any."""
+    """Yield the verdict metrics: the pass rate, the share not judged, and partial credit.
+
+    Partial credit is left out if it is always 0 or 1, or if it is ever outside this range.
+    """
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(item.question_id, partial_credit(item)) for item in results if verdict(item) is not None]
@@ -93,10 +96,10 @@ def as_fraction(value: float) -> Fraction:
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return the scores of a result's traits, keyed by name.
+    """Return the scores of a result's traits, keyed by name. The score of a literal trait is its label.
 
-    A score with several parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
-    number.
+    A trait that could not be scored has the score None. A score with several parts (of a metric trait or a
+    template) has an entry `TRAIT.PART` for each part that is a number.
     """
     if result.rubric is None:
         return {}
@@ -133,7 +136,8 @@ def trait_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics for the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no label shares.
+    `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
+    has no label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
