@@ -481,7 +481,7 @@ def _check(data: Mapping[str, Any]) -> None:
 
 
 def _check_json(name: str, value: Any) -> None:
-    """Raise `_RowError` unless a value can be stored as JSON."""
+    """Raise `_RowError`, with the value's `name`, unless a value can be stored as JSON."""
     problem = find_problem(value)
     if problem is not None:
         raise _RowError(f"{name}: {problem.what}")
@@ -504,7 +504,10 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Return whether a list contains several answers rather than the content parts of a single answer."""
+    """Return whether a list contains several answers rather than the content parts of a single answer.
+
+    An empty list does not.
+    """
     return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 

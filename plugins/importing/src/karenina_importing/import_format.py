@@ -114,7 +114,11 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after the file. Rows that cannot be converted are in `broken`."""
+    """Return the rows of a file as a benchmark named after the file.
+
+    Rows that cannot be converted are in `broken`, and notes for the user are in `load_notes`. Recorded answers are
+    not used.
+    """
     from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
 
     done = convert(rows, mapping, choose)

@@ -81,10 +81,11 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import. `mapped` is the path of the mapping, and `name` is the benchmark's name.
+    """Write the files of an import.
 
-    Existing files are renamed. `recordings` and `labels` are not written if they are None. Raises `ConfigError` if
-    any of the files cannot be written.
+    `format` is the key of the source's format, `name` is the benchmark's name, and `mapped` is the path of the
+    mapping. Existing files are renamed. `recordings` and `labels` are not written if they are None. Raises
+    `ConfigError` if any of the files cannot be written.
     """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})

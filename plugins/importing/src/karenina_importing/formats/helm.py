@@ -132,7 +132,10 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, and the reason if there are no answers."""
+    """Return the answers to a request, and the reason if there are no answers.
+
+    The answers are from `model` or, if it is None, from the model of the request.
+    """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"
     result, request = state.get("result"), state.get("request")

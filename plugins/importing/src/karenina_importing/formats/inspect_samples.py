@@ -34,7 +34,10 @@ _CHOICES: Final = (
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Return the row for a sample. `about` is the log's `eval`, or None for a sample in a dataset."""
+    """Return the row for a sample. `about` is the log's `eval`, or None for a sample in a dataset.
+
+    Metadata that is too long is left out. Notes about the sample are added to `notes`.
+    """
     messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
@@ -108,7 +111,8 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     """Return the conversation in a sample, or None if there is no answer or only a question and an answer.
 
-    If an agent's final answer is not in any message, it is appended as the last message.
+    `completion` is the final answer in the log. If it is not in the last message, it is appended as another
+    message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -194,7 +198,7 @@ def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, An
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
-    """Return the rule that at least one of the targets must occur in the response."""
+    """Return the rule that at least one of the targets must occur in the response, ignoring case with `any_case`."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

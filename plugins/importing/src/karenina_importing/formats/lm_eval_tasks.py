@@ -119,7 +119,9 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`."""
+    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`. `key` names the value in the
+    message.
+    """
     match = _TAG.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return

@@ -178,7 +178,11 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths for a mapping's names, given the columns of a table."""
+    """Return the paths for a mapping's names, given the columns of a table.
+
+    If all ground truths in `values` are objects with the same part for answers, such as aliases, the path leads to
+    this part.
+    """
     roles = table.roles
     question = roles.columns[QUESTION]
     paths: dict[str, tuple[str, ...]] = {}

@@ -113,6 +113,7 @@ def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
 
 
 def _is_undecided(result: VerificationResult) -> bool:
+    """Return whether the outcome of a result is undecided."""
     return result.outcome is Outcome.UNDECIDED
 
 

@@ -52,7 +52,8 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the verdict metrics: the pass rate, the share not judged, and partial credit.
+    """Yield the verdict metrics: the pass rate, the share not judged (including undecided results), and partial
+    credit.
 
     Partial credit is left out if it is always 0 or 1, or if it is ever outside this range.
     """
@@ -72,7 +73,10 @@ def verdict(result: VerificationResult) -> float | None:
 
 
 def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result would have a verdict if nothing had failed."""
+    """Return whether the result should have a verdict but has none, because it is undecided or something failed.
+
+    Return False if only a rubric trait failed.
+    """
     return not result.outcome.judged and result.outcome is not Outcome.RUBRIC_ERROR
 
 
@@ -224,14 +228,17 @@ def _metric(
     """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none."""
 
     def value(result: VerificationResult) -> float | None:
+        """Return the number for the trait, or None if the result has no score or a score without a number."""
         score = _scores_of(result).get(trait)
         return None if score is None else scaled(score)
 
     def missing(result: VerificationResult) -> bool:
+        """Return whether the trait could not be scored, or is absent because the result was not judged."""
         own = _scores_of(result)
         return own[trait] is None if trait in own else not result.outcome.judged
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
+        """Return the scores in `scores`, or otherwise those of the result, which may be a copy."""
         stored = scores.get(id(result))
         return stored if stored is not None else trait_scores(result)
 

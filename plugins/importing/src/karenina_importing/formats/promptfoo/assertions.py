@@ -116,7 +116,7 @@ def expected_answer(
     """Return the first correct answer among assertions, or None if there is none.
 
     The answer is a string, a number, or a list of these. Assertions that do not decide whether the test passes, or
-    that transform the response, are ignored.
+    that transform the response, are ignored. `variables` and `rendered` are the same as for `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -267,14 +267,17 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call."""
+        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call.
+
+        `what` describes the assertion for the user, and `base` is its type without `not-`. Always returns None.
+        """
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
         """Return the field for JavaScript code that only searches the response for text.
 
-        Return None for other code, and if the test transforms responses.
+        If `negated`, the field requires the opposite. Return None for other code, and if the test transforms responses.
         """
         if self.transform or not isinstance(code, str):
             return None
@@ -288,10 +291,11 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in and the file it names read.
+        """Return the value of an assertion with templates filled in and the file it names read. Programs are not read.
 
         Return `_UNKNOWN` if only promptfoo can fill the templates in, if the file is not read, or if the test's values
-        are too large. Variables without a value are recorded as left out.
+        are too large. Variables without a value are recorded as left out. `base` is the assertion's type without
+        `not-`.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:
@@ -324,7 +328,8 @@ class _Converter:
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
         """Add the trait for an assertion graded by a model. For a list in `g-eval`, add one trait for each item.
 
-        An assertion without a needed value is recorded as left out.
+        `kind` is the assertion's type, and `base` is the type without `not-`. If `negated`, a lower score is better. An
+        assertion without a needed value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
@@ -344,6 +349,8 @@ class _Converter:
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
         """Add an unscorable trait, for the user to write, for an assertion decided by a program, and record it as left
         out.
+
+        `kind` is the assertion's type, and `base` is the type without `not-`.
         """
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")

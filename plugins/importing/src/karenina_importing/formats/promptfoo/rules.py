@@ -61,7 +61,10 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself, or None if there is no such rule."""
+    """Return the rule for an assertion about the response itself, or None if there is no such rule.
+
+    `base` is the assertion's type without `not-`. The maximum distance for `levenshtein` is taken from `assertion`.
+    """
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}
@@ -100,7 +103,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
     """Return the rule for the number of words or characters, or None if the bounds are not valid.
 
-    `value` is the exact number, or an object with `min` and `max`.
+    `value` is the exact number, or an object with `min` and `max`. `unit` is "words" or "chars".
     """
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
     limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}

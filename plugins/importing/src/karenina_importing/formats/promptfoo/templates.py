@@ -39,6 +39,7 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
     verbatim: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
+        """Store the text of a `raw` block, and return a placeholder for it."""
         verbatim.append(match[1])
         return f"\0{len(verbatim) - 1}\0"
 
