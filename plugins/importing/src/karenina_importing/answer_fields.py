@@ -41,11 +41,10 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the field `answer` for the answer type `mapping.answer`, which must not be `auto`, `graded` or
-    declared fields.
+    """Return the field `answer` for `mapping.answer`, an answer type other than `auto` and `graded`.
 
-    With `choices`, a field of the type `choice` has the letter of the correct option as its ground truth, and a
-    field of the type `text` has the option's text. Several ground truths of the type `text` are alternatives.
+    With `choices`, a field of the type `choice` has the letter of the correct option as its ground truth, and a field
+    of the type `text` has the option's text. Several ground truths of the type `text` are alternatives.
 
     Raises `NoAnswer` if there is no correct answer, there are too many, or the answer does not have this type.
     """
@@ -94,13 +93,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return the declaration for each question, according to the kind of its correct answer, and notes for the
-    user.
+    """Return the declaration for each question, according to the kind of its correct answer, and notes for the user.
 
     A declaration is `{"answer": fields}` (for a question with options, the field is the correct letter) or, if the
-    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge; if several
-    sentences are needed, it also has a `raw_answer` that joins them. For a question without a correct answer that
-    can be compared, it is None. `cells` and `options` have one entry for each question.
+    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge; if several sentences
+    are needed, it also has a `raw_answer` that joins them. For a question without a correct answer that can be
+    compared, it is None. `cells` and `options` have one entry for each question.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -145,8 +143,7 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the ground truths or, if the mapping has an `answer_pattern`, the part of each that the pattern
-    matches.
+    """Return the ground truths or, if the mapping has an `answer_pattern`, the part of each that the pattern matches.
 
     The part is the pattern's first group, or the whole match if there is no group, without surrounding white space.
     Raises `NoAnswer` if the pattern is not found in a ground truth, or if the search takes too long.
@@ -231,11 +228,10 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a ground truth to the value that a template declares. `kind` is `boolean`, `date`, `number` or
-    `integer`.
+    """Convert a ground truth to the value that a template declares. `kind` is `boolean`, `date`, `number` or `integer`.
 
-    A date remains a string and is not checked. Commas between thousands are removed from a number. Raises
-    `NoAnswer` if the ground truth is not of this kind.
+    A date remains a string and is not checked. Commas between thousands are removed from a number. Raises `NoAnswer` if
+    the ground truth is not of this kind.
     """
     text = truth.strip()
     if kind == "boolean":

@@ -512,8 +512,9 @@ def _is_several(value: list[Any]) -> bool:
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row. For a nested object, yield its own keys (at most 100) with a dotted prefix
-    (`doc.question`).
+    """Yield the keys of a row.
+
+    For a nested object, its own keys (at most 100) are yielded with a dotted prefix (`doc.question`).
     """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -111,8 +111,9 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Return the mapping with one change. Raises `ConfigError` if there is no such name, or if the value of an
-        option is invalid.
+        """Return the mapping with one change.
+
+        Raises `ConfigError` if there is no such name, or if the value of an option is invalid.
         """
         if name == "answer":
             return replace(self, answer=None if path in ("", _NONE) else path)

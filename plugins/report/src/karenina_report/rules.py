@@ -103,8 +103,7 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark, and the ids of questions whose template is left out because it is invalid or
-    not trusted.
+    """Return the rules of a benchmark, and the ids of questions whose template is invalid or not trusted.
 
     Nothing in the file is executed: a template that contains code is left out.
     """

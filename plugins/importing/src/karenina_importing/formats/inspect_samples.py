@@ -111,8 +111,7 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     """Return the conversation in a sample, or None if there is no answer or only a question and an answer.
 
-    `completion` is the final answer in the log. If it is not in the last message, it is appended as another
-    message.
+    `completion` is the final answer in the log. If it is not in the last message, it is appended as another message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -154,8 +153,8 @@ def _text(content: Any) -> str:
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
     """Return the fields and traits for a sample's scorers, and the scorers that are left out.
 
-    There is a field for the correct option or for the scorer `includes`, and otherwise none: scorers that compare
-    the answer with the target need no field of their own.
+    `about` is the log's `eval`. There is a field for the correct option or for the scorer `includes`, and otherwise
+    none: scorers that compare the answer with the target need no field of their own.
     """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
@@ -190,7 +189,7 @@ def _base_name(name: str) -> str:
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
     """Return the options of the scorers, keyed by name.
 
-    These are the scorers in the log or, failing that, those with scores.
+    These are the scorers in the log (`about` is its `eval`) or, failing that, those with scores.
     """
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}

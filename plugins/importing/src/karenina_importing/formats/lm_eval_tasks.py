@@ -80,8 +80,7 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files containing a task's documents. If they have several splits, the task's test split is
-    preferred.
+    """Return the files containing a task's documents. If they have several splits, the task's test split is preferred.
 
     Raises `BenchmarkFileError` if these are not local files in the task's folder.
     """
@@ -119,8 +118,8 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`. `key` names the value in the
-    message.
+    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`. `key` is the value's place in the
+    file.
     """
     match = _TAG.fullmatch(value) if isinstance(value, str) else None
     if match is None:
@@ -190,10 +189,10 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Return the value of a rule for a document: a column, a list, or a filled-in template. None and numbers are
-    returned unchanged.
+    """Return the value of a rule for a document: a column, a list, or a filled-in template.
 
-    Raises `NotFilled` if only a program can evaluate the rule, or if the document lacks a value.
+    None and numbers are returned unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if the
+    document lacks a value.
     """
     if rule is None or isinstance(rule, int):
         return rule

@@ -153,7 +153,10 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none."""
+    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none.
+
+    `expected` is the case's expected output.
+    """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
     value = arguments.get(_ARGUMENT.get(name, "value"))

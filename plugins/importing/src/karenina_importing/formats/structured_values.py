@@ -23,11 +23,10 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input, as a string or messages. A value that is not an object is returned
-    unchanged.
+    """Return the question in an input, as a string or messages. A value that is not an object is returned unchanged.
 
-    The other values in an object precede its question, as `name: value`. If no key is a usual name for a question,
-    all values are returned in this form.
+    The other values in an object precede its question, as `name: value`. If no key is a usual name for a question, all
+    values are returned in this form.
     """
     if not isinstance(value, Mapping):
         return value
@@ -139,8 +138,7 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
     """Yield all objects in a file, found as in `objects`, each as a row. A file with a single object has one row.
 
-    An item that is not an object becomes a row with a problem. Raises `BenchmarkFileError` if the file cannot be
-    read.
+    An item that is not an object becomes a row with a problem. Raises `BenchmarkFileError` if the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

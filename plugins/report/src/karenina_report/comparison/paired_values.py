@@ -245,11 +245,10 @@ def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | No
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None if there is only one
-    replicate.
+    """Return the variance that replicates add to a question's mean difference, or None if there is only one replicate.
 
-    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, the variances
-    of the two runs are added.
+    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, the variances of
+    the two runs are added.
     """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:

@@ -164,12 +164,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units, or None if there is only one
-    class.
+    """Return a coefficient with a percentile interval from a bootstrap over units, or None if there is only one class.
 
-    `measured` and `counted` are returned by `_sums`, and `coefficient` computes the coefficient of samples from
-    their totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are
-    fewer than two units.
+    `measured` and `counted` are returned by `_sums`, and `coefficient` computes the coefficient of samples from their
+    totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer
+    than two units.
     """
     import numpy as np
 

@@ -148,11 +148,10 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates and that more replicates would
-    reduce.
+    """Return the share of the differences' variance that comes from replicates and that more replicates would reduce.
 
-    `within` contains the variance that replicates add to each question's difference. Returns None if it is empty,
-    for fewer than two differences, or if the differences do not vary.
+    `within` contains the variance that replicates add to each question's difference. Returns None if it is empty, for
+    fewer than two differences, or if the differences do not vary.
     """
     count = len(differences)
     if not within or count < 2:
@@ -163,8 +162,8 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values, in the same order, after joint adjustment (S. Holm, Scandinavian Journal of Statistics
-    6, 1979).
+    """Return the p values after joint adjustment, in the same order (S. Holm, Scandinavian Journal of Statistics,
+    1979).
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0

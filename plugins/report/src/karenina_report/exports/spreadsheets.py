@@ -90,8 +90,7 @@ def _read_csv(path: Path) -> Iterator[VerificationResult]:
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
     """Yield the whole results in the last column of an exported table.
 
-    `kind` is the name of the format in messages. Raises `ConfigError` if the file cannot be read or has no such
-    column.
+    `kind` is the name of the format in messages. Raises `ConfigError` if the file cannot be read or has no such column.
     """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:

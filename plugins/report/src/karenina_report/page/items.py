@@ -107,8 +107,9 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text of a reply, or its JSON if it has no text. A reply that is not stored as JSON is returned
-    unchanged.
+    """Return the text of a reply, or its JSON if it has no text.
+
+    A reply that is not stored as JSON is returned unchanged.
     """
     stored = str(row["reply"])
     try:

@@ -220,7 +220,8 @@ def _items(
 ) -> Iterator[dict[str, Any]]:
     """Yield all items in the order of the sources, adding each to the index.
 
-    Results added by a run in progress after `runs` were read are left out. Raises `ConfigError` if some are missing.
+    Journals are closed with `opened`. Results added by a run in progress after `runs` were read are left out. Raises
+    `ConfigError` if some are missing.
     """
     ids = {item.metadata.result_id for run in runs for item in run.results}
     first = 0

@@ -52,8 +52,7 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the verdict metrics: the pass rate, the share not judged (including undecided results), and partial
-    credit.
+    """Yield the verdict metrics: the pass rate, the share not judged (including undecided results), and partial credit.
 
     Partial credit is left out if it is always 0 or 1, or if it is ever outside this range.
     """
@@ -182,7 +181,8 @@ def _number_metrics(
     """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above the trait's cut.
 
     Numbers outside the range 0 to 1 are rescaled, using `scales` or otherwise the lowest and highest number that
-    occurs. If these are equal, there is no mean.
+    occurs. If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and
+    a note.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:

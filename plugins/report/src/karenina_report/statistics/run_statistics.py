@@ -207,8 +207,7 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over the judges of a question and then over
-    questions.
+    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over the judges of a question and then over questions.
 
     Questions with fewer than k judged replicates are left out. Yields nothing if no question has several judged
     replicates.

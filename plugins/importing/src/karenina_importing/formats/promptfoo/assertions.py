@@ -347,10 +347,9 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait, for the user to write, for an assertion decided by a program, and record it as left
-        out.
+        """Add an unscorable trait, for the user to write, for an assertion decided by a program.
 
-        `kind` is the assertion's type, and `base` is the type without `not-`.
+        The assertion is also recorded as left out. `kind` is its type, and `base` is the type without `not-`.
         """
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")

@@ -119,9 +119,7 @@ class _Pattern:
         self.repeatable = repeatable
 
     def _read_part(self) -> None:
-        """Read one element of the source and add its translation. Raises `NotTranslated` if the element is not
-        supported.
-        """
+        """Read one element of the source and add its translation. Raises `NotTranslated` for unsupported elements."""
         character = self.source[self.at]
         if character == "(":
             self._open_group()

@@ -123,9 +123,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Return the row for a result. A result without a prompt, or whose prompt was left out, becomes a row with a
-    problem.
-    """
+    """Return the row for a result. A result whose prompt is missing or was left out becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with `prompt`")
     prompt = _prompt(result["prompt"])
