@@ -118,9 +118,7 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`. `key` is the value's place in the
-    file.
-    """
+    """Raise `BenchmarkFileError`, with the `key`, if a value has the tag `!function` or `!include`."""
     match = _TAG.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return

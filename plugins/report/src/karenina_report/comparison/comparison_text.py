@@ -403,5 +403,8 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p value as a string with three decimals, or four if it is below 0.01. Below 0.0001, return `< 0.0001`."""
+    """Return a p value as a string with three decimals, or four if it is below 0.01.
+
+    Below 0.0001, return `< 0.0001`.
+    """
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

@@ -162,8 +162,9 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values after joint adjustment, in the same order (S. Holm, Scandinavian Journal of Statistics,
-    1979).
+    """Return the p values, in the same order, adjusted jointly by Holm's method.
+
+    Source: S. Holm, Scandinavian Journal of Statistics 6, 1979.
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0
