@@ -166,11 +166,11 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the correct option.
 
-    The ground truth can be the option's text, its letter or its index (from 0), unless `mapping.choice_by` names
-    the only way; `number` is the position from 1. The mapping's `answer_pattern` is not applied.
+    The ground truth can be the option's text, its letter or its index (from 0), unless `mapping.choice_by` allows only
+    one of these; `number` is the position from 1. The mapping's `answer_pattern` is not applied.
 
-    Raises `NoAnswer` unless there is exactly one ground truth, if there are no options or more than 26, or if none
-    or several of them could be correct.
+    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one ground truth, or if none or
+    several of the options could be correct.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to another path")

@@ -192,7 +192,10 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, or an empty list if there are none. Add a note for a value without options."""
+        """Return the options in a row, or an empty list if there are none. Add a note for a value without options.
+
+        Raises `_RowError` if an option is not text.
+        """
         value = self._value(row, "choices")
         if value is None:
             return []
@@ -447,7 +450,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if there are questions with traits but no template, none of which compares the correct answer."""
+    """Yield a note if there are questions without a template whose traits do not compare the correct answer."""
     compared = done.mapping.answer == GRADED
     left = [
         id

@@ -57,7 +57,10 @@ class SizeLimit:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters in a JSON value, and return whether all values together are within the limit."""
+        """Count the characters in a JSON value, and return whether all values together are within the limit.
+
+        Each value counts a few characters more, so that many small values also reach the limit.
+        """
         waiting = [value]
         while waiting and self._left >= 0:
             item = waiting.pop()

@@ -45,7 +45,9 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources, skipping any that cannot be read."""
+    """Yield the benchmarks of the user's own runs that produced the sources, each once, skipping any that cannot be
+    read.
+    """
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):

@@ -62,7 +62,7 @@ def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case in a file, from all lists in the file."""
+    """Yield a row for each case in a file. In a test run, these are the cases in both of its lists."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -81,7 +81,10 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Return the row for a case with keys in snake case. `model` is the model of the case's run."""
+    """Return the row for a case with keys in snake case. `model` is the model of the case's run.
+
+    Metric scores are left out. The actual output, with the preceding tool calls, is recorded.
+    """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
         return _sample(place, case)

@@ -157,7 +157,10 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Return the values of a sample that are stored in separate files in its folder."""
+    """Return the values of a sample that are stored in separate files in its folder.
+
+    Messages and metadata that the sample itself contains are not read from files.
+    """
     values: dict[str, Any] = {}
     path = references.path
     if (folder, "attachments") in parts:

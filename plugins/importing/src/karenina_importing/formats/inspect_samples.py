@@ -111,7 +111,7 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     """Return the conversation in a sample, or None if there is no answer or only a question and an answer.
 
-    `completion` is the final answer in the log. If it is not in the last message, it is appended as another message.
+    `completion`, the final answer in the log, is appended unless the last message is an answer that contains it.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)

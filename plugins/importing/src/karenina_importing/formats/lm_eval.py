@@ -65,7 +65,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all strings among the targets consist of labelled strings, and at least one contains a delimiter."""
+    """Return whether all targets that are strings consist of labelled strings, and at least one has a delimiter."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 

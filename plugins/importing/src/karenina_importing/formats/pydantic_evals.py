@@ -139,7 +139,10 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field for each value in an expected object that is a string, number or boolean."""
+    """Return a field for each value in an expected object that is a string, number or boolean.
+
+    Empty strings, and values whose keys are not valid names, are left out.
+    """
     return {
         str(key): {
             "type": _TYPES[type(value)],

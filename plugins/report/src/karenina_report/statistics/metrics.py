@@ -225,7 +225,11 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none."""
+    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none.
+
+    `scores` contains the scores of each result, keyed by its `id()`. `name`, `questions` and `note` are those of the
+    metric.
+    """
 
     def value(result: VerificationResult) -> float | None:
         """Return the number for the trait, or None if the result has no score or a score without a number."""

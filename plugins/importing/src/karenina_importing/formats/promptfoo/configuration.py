@@ -449,7 +449,10 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Return the assertions with references replaced by the assertions in `assertionTemplates`."""
+        """Return the assertions with references replaced by the assertions in `assertionTemplates`.
+
+        Keys next to a reference take precedence. A reference that leads nowhere is removed.
+        """
         if not isinstance(assertions, list):
             return assertions
         resolved = []

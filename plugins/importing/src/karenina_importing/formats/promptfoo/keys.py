@@ -93,7 +93,10 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the names of the keys that are not read in a test, both unknown keys and those in its options."""
+    """Return the names of the keys that are not read in a test, both unknown keys and those in its options.
+
+    Known keys that should contain an object, but do not, are included.
+    """
     if not isinstance(test, Mapping):
         return []
     names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]

@@ -82,7 +82,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
 
 
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
-    """Yield the providers in a configuration."""
+    """Yield the first 1,000 providers in a configuration, skipping entries without a name."""
     providers = config.get("providers") or config.get("targets")
     environment = as_mapping(config.get("env"))
     for entry in (providers if isinstance(providers, list) else [providers])[:1000]:
