@@ -41,7 +41,10 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the fields for `mapping.answer`, which must be an answer type rather than declared fields.
+    """Return the field `answer` for `mapping.answer`, an answer type other than `auto` and `graded`.
+
+    With `choices`, a field of the type `choice` has the letter of the correct option as its ground truth, and a field
+    of the type `text` has the option's text. Several ground truths of the type `text` are alternatives.
 
     Raises `NoAnswer` if there is no correct answer, there are too many, or the answer does not have this type.
     """
@@ -70,7 +73,8 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
     """Return a rubric with a single trait, which a judge uses to compare responses with the correct answers.
 
-    Raises `NoAnswer` if there is no correct answer, or if the mapping's pattern is not found in one of them.
+    A response only has to agree with one of them. Raises `NoAnswer` if there is no correct answer, or if the
+    mapping's pattern is not found in one of them.
     """
     if not truths:
         raise NoAnswer("the row has no right answer; map raw_answer to another path")
@@ -78,7 +82,10 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Return the trait that shows the correct answers to a judge. With `any_of`, a match with one of them is enough."""
+    """Return a rubric with the trait that shows the correct answers to a judge.
+
+    With `any_of`, a match with one of them is enough.
+    """
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
 
@@ -89,8 +96,9 @@ def declare_by_kind(
     """Return the declaration for each question, according to the kind of its correct answer, and notes for the user.
 
     A declaration is `{"answer": fields}` (for a question with options, the field is the correct letter) or, if the
-    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question without
-    a correct answer that can be compared, it is None.
+    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge; if several sentences
+    are needed, it also has a `raw_answer` that joins them. For a question without a correct answer that can be
+    compared, it is None. `cells` and `options` have one entry for each question.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -137,6 +145,7 @@ def declare_by_kind(
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
     """Return the ground truths or, if the mapping has an `answer_pattern`, the part of each that the pattern matches.
 
+    The part is the pattern's first group, or the whole match if there is no group, without surrounding white space.
     Raises `NoAnswer` if the pattern is not found in a ground truth, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
@@ -157,7 +166,11 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the correct option.
 
-    Raises `NoAnswer` if there are no options, or if none or several of them could be correct.
+    The ground truth can be the option's text, its letter or its index (from 0), unless `mapping.choice_by` allows only
+    one of these; `number` is the position from 1. The mapping's `answer_pattern` is not applied.
+
+    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one ground truth, or if none or
+    several of the options could be correct.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to another path")
@@ -185,9 +198,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the correct answers as a string.
+    """Return the correct answers as a string, separated by " or ".
 
-    For a multiple-choice question, return the correct option if it can be found.
+    For a multiple-choice question, return the correct option with its letter (`B. Paris`) if it can be found.
     """
     if choices:
         try:
@@ -200,10 +213,10 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Return the question followed by its lettered options.
+    """Return the question followed by its lettered options, of which at most 26 are listed.
 
-    The question is returned unchanged if it already lists the options, each at the end of a line, or if the options are
-    only letters.
+    The question is returned unchanged if there are no options, if it already lists them, each at the end of a line
+    after the first, or if the options are only letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -215,9 +228,10 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a ground truth to the value that a template declares.
+    """Convert a ground truth to the value that a template declares. `kind` is `boolean`, `date`, `number` or `integer`.
 
-    Raises `NoAnswer` if the ground truth is not of this kind.
+    A date remains a string and is not checked. Commas between thousands are removed from a number. Raises `NoAnswer` if
+    the ground truth is not of this kind.
     """
     text = truth.strip()
     if kind == "boolean":
@@ -240,7 +254,8 @@ def _convert(kind: str, truth: str) -> Any:
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the declared fields with each `{column: NAME}` replaced by the mapped value.
 
-    Raises `NoAnswer` if there is no mapped value with this name.
+    A field without a type whose ground truth is filled in with a string gets the type `str`. Raises `NoAnswer` if
+    there is no mapped value with this name.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

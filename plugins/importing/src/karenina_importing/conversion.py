@@ -135,7 +135,11 @@ class _Converter:
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add a row, or a problem if the row cannot be converted. Raises `ConfigError` if there are too many rows."""
+        """Add the question and recordings in a row.
+
+        A row that cannot be converted is added to the problems, and a row that becomes a question but has no recording
+        is added to `unanswered`. Raises `ConfigError` if there are too many rows.
+        """
         done = self.imported
         done.rows += 1
         if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
@@ -157,7 +161,7 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first value mapped to a name, or None if there is none.
+        """Return the first value mapped to a name, or None if there is none. A name with a value is added to `found`.
 
         Raises `_RowError` if the value is truncated.
         """
@@ -177,7 +181,7 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row.
+        """Return the correct answers in a row, or an empty list if there are none.
 
         In a list of lists, each inner list of alternatives becomes one string.
         """
@@ -188,7 +192,10 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, or an empty list if there are none. Add a note for a value without options."""
+        """Return the options in a row, or an empty list if there are none. Add a note for a value without options.
+
+        Raises `_RowError` if an option is not text.
+        """
         value = self._value(row, "choices")
         if value is None:
             return []
@@ -201,7 +208,7 @@ class _Converter:
     def _text(self, row: SourceRow, name: str) -> str | None:
         """Return a mapped value as a string, or None if the row has none.
 
-        Raises `_RowError` if the value is not text.
+        Raises `_RowError` if the value is not text, or if it is the error value of a formula.
         """
         value = self._value(row, name)
         if is_error_cell(value):
@@ -211,6 +218,9 @@ class _Converter:
 
     def _add_question(self, row: SourceRow) -> str:
         """Add the question in a row, unless an earlier row has the same question, and return its id.
+
+        Without a mapped id, questions are the same if they have the same text and the row's format sets the same keys,
+        apart from metadata. Repeated questions are counted in `repeats`.
 
         Raises `_RowError` or `NoAnswer` if the question cannot be made, or if an earlier question with this id is
         different.
@@ -248,9 +258,11 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Return the keys of a question in a YAML benchmark. Keys set by the row's format replace mapped ones.
+        """Return the keys of a question in a YAML benchmark.
 
-        Raises `_RowError` or `NoAnswer` if any value is not usable.
+        Keys set by the row's format replace mapped ones, except that metadata is merged and traits are combined, and
+        that the format's fields are dropped if the mapping declares a template or a trait. Raises `_RowError` or
+        `NoAnswer` if any value is not usable.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -278,7 +290,10 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the correct answer in a row as it is in the source, or the part that the mapping's pattern matches."""
+        """Return the correct answer in a row as it is in the source, or the part that the mapping's pattern matches.
+
+        Raises `NoAnswer` if the pattern is not found.
+        """
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
             texts = extract(self.mapping, as_texts(value))
@@ -286,7 +301,11 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates of questions according to the kinds of their correct answers."""
+        """Declare the templates and traits of the questions in `found` according to the kinds of their correct answers.
+
+        Add notes for the user, including one for each template that would be invalid and one for sentences that the
+        answer type `text` compares word for word.
+        """
         done = self.imported
         if self.mapping.answer == "text":
             truths = [str(question["raw_answer"]) for question in done.questions.values() if "raw_answer" in question]
@@ -331,7 +350,8 @@ class _Converter:
     def _add_recording(self, id: str, row: SourceRow) -> None:
         """Add the answers in a row as recordings, and people's verdicts on them as labels.
 
-        Raises `_RowError` if the row has no answer, or if a replicate occurs twice.
+        An answer without a replicate gets the next free number. Raises `_RowError` if the row has no answer, or if a
+        replicate occurs twice.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
@@ -352,7 +372,7 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row.
+        """Return the answers that the mapping finds in a row. A verdict is used only if the row has a single answer.
 
         Raises `_RowError` if there is no answer, or if there is an error instead of an answer.
         """
@@ -409,7 +429,8 @@ class _Converter:
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
     """Return the questions and recordings made from rows. Rows that cannot be converted are in `problems`.
 
-    `choose` completes the mapping based on the first 1,000 rows. The result contains the completed `mapping`.
+    `choose` completes the mapping based on the first 1,000 rows. The result contains the completed `mapping`. If no
+    row has an answer, `unanswered` is empty.
     """
     notes: list[str] = []
     if choose is not None:
@@ -429,7 +450,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if there are questions whose correct answer is not compared by any field or trait."""
+    """Yield a note if there are questions without a template whose traits do not compare the correct answer."""
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -463,7 +484,7 @@ def _check(data: Mapping[str, Any]) -> None:
 
 
 def _check_json(name: str, value: Any) -> None:
-    """Raise `_RowError` unless a value can be stored as JSON."""
+    """Raise `_RowError`, with the value's `name`, unless a value can be stored as JSON."""
     problem = find_problem(value)
     if problem is not None:
         raise _RowError(f"{name}: {problem.what}")
@@ -476,7 +497,8 @@ def _check_json(name: str, value: Any) -> None:
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a `Question`, given the keys of a question in a YAML benchmark.
 
-    Raises `DeclarationError` if the declared fields are invalid.
+    The keys `answer` and `strategy` become the source code in `answer_template`. Raises `DeclarationError` if the
+    declared fields are invalid.
     """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     if "answer" in data:
@@ -485,12 +507,18 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Return whether a list contains several answers rather than the content parts of a single answer."""
+    """Return whether a list contains several answers rather than the content parts of a single answer.
+
+    An empty list does not.
+    """
     return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row. The keys of a nested object are yielded with a dotted prefix (`doc.question`)."""
+    """Yield the keys of a row.
+
+    For a nested object, its own keys (at most 100) are yielded with a dotted prefix (`doc.question`).
+    """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from (f"{key}.{inner}" for inner in islice(value, _MOST_KEYS))
@@ -499,5 +527,5 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(paths: Iterable[str]) -> str:
-    """Return the mapped paths as a comma-separated list for use in a message."""
+    """Return the mapped paths as a comma-separated list for use in a message, or "no path is mapped"."""
     return ", ".join(paths) or "no path is mapped"

@@ -74,6 +74,7 @@ class FieldMapping:
     given: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        """Raise `ConfigError` if `answer` or `choice_by` is unknown, or if `answer_pattern` is not a valid pattern."""
         if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES:
             cure = suggest_key(self.answer, ANSWER_TYPES, f"the types are {', '.join(ANSWER_TYPES)}")
             raise ConfigError([f"the mapping's answer has the unknown type {self.answer!r}; {cure}"])
@@ -94,7 +95,9 @@ class FieldMapping:
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return the mapping with changes of the form `NAME=PATH`. An empty path unmaps the name.
 
-        Raises `ConfigError` if a change has any other form or an unknown name, or if two changes have the same name.
+        For `answer`, `answer_pattern` and `choice_by`, PATH is the value of the option; `answer=none` means no
+        template. Raises `ConfigError` if a change has any other form, an unknown name or an invalid value, or if two
+        changes have the same name.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -108,7 +111,10 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Return the mapping with one change. Raises `ConfigError` if there is no such name."""
+        """Return the mapping with one change.
+
+        Raises `ConfigError` if there is no such name, or if the value of an option is invalid.
+        """
         if name == "answer":
             return replace(self, answer=None if path in ("", _NONE) else path)
         if name == "answer_pattern":
@@ -268,7 +274,11 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the remaining path, or `MISSING`. For a list, return the values in all its items."""
+    """Return the value at the remaining path, or `MISSING`.
+
+    A number selects an item in a list. For any other name, return the values in all items, or `MISSING` if the list
+    is empty or an item has no such value.
+    """
     if not parts:
         return value
     if isinstance(value, Mapping):
@@ -287,7 +297,10 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks any of the values."""
+    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks any of the values.
+
+    If any of the values is truncated, return `TRUNCATED`.
+    """
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED

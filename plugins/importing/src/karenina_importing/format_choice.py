@@ -42,7 +42,7 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Return the format of a file.
+    """Return the format of a file. Formats that may fit are considered only if no format fits for certain.
 
     Raises `ConfigError` if no format fits or several do, and `BenchmarkFileError` for invalid YAML or JSON.
     """

@@ -140,7 +140,10 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used with a file."""
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used with a file.
+
+    `key` is the format in the mapping file, or None without a mapping file.
+    """
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
@@ -180,7 +183,8 @@ def _rows(
 ) -> Iterable[SourceRow]:
     """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
 
-    Raises `ConfigError` if table options are used with another format.
+    `subset`, `split` and `server` apply only to a dataset (`hf:NAME`), and `rows`, `encoding` and `sheet` only to a
+    table in a file. Raises `ConfigError` if table options are used with another format.
     """
     from itertools import islice
 
@@ -207,7 +211,8 @@ def _title(source: str) -> str:
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Print the rows that failed.
 
-    Raises `ConfigError` for mapped paths without a value, and for failures unless `partial` is set.
+    Raises `ConfigError` for `mapped` names without a value in any row, for a source without rows, if no row could
+    be converted, and for any failures unless `partial` is set.
     """
     from karenina_core.errors import ConfigError
 

@@ -92,7 +92,10 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return a format that imports `target`, such as `formats.tables:HUGGINGFACE`, only when it is used."""
+    """Return a format that imports `target` only when it is used.
+
+    `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
+    """
 
     def load() -> ImportFormat:
         found: ImportFormat = resolve_name(target)
@@ -111,7 +114,11 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after the file. Rows that cannot be converted are in `broken`."""
+    """Return the rows of a file as a benchmark named after the file.
+
+    Rows that cannot be converted are in `broken`, and notes for the user are in `load_notes`. Recorded answers are
+    not used.
+    """
     from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
 
     done = convert(rows, mapping, choose)

@@ -81,7 +81,12 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import. Raises `ConfigError` if any of them cannot be written."""
+    """Write the files of an import.
+
+    `format` is the key of the source's format, `name` is the benchmark's name, and `mapped` is the path of the
+    mapping. Existing files are renamed. `recordings` and `labels` are not written if they are None. Raises
+    `ConfigError` if any of the files cannot be written.
+    """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})
     files = {

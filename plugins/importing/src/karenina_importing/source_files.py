@@ -31,14 +31,14 @@ class SourceRow:
     `problem` says why a row cannot be read; such a row has no values.
 
     A format that contains more than a correct answer per row also sets `question`: keys of a question in a YAML
-    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those produced by the mapping.
-    Only an answer type chosen by the user overrides `answer`. Rows without an id are different questions if these keys
-    differ.
+    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those produced by the
+    mapping, except that metadata is merged and traits are combined. Only an answer type chosen by the user
+    overrides `answer`. Rows without an id are different questions if these keys differ.
 
-    `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a `model`,
-    a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists the parts that are
-    not carried over, by type. `notes` contains messages for the user about the whole source; each message is shown
-    once.
+    `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a
+    `model`, a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists the
+    parts that are not carried over, by type. `notes` contains messages for the user about the whole source; each
+    message is shown once.
     """
 
     place: str
@@ -57,7 +57,10 @@ class SizeLimit:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters in a JSON value, and return whether all values together are within the limit."""
+        """Count the characters in a JSON value, and return whether all values together are within the limit.
+
+        Each value counts a few characters more, so that many small values also reach the limit.
+        """
         waiting = [value]
         while waiting and self._left >= 0:
             item = waiting.pop()
@@ -183,7 +186,7 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values in the first lines, up to the first line that is not JSON."""
+        """The JSON values in the first 50 lines, up to the first line that is not JSON."""
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (

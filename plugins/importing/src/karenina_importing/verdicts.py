@@ -27,7 +27,10 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Return whether a verdict says that an answer is right, or None if it says neither right nor wrong."""
+    """Return whether a verdict says that an answer is right, or None if it says neither right nor wrong.
+
+    A verdict is a boolean, a word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
+    """
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold().replace(" ", "_").removesuffix("_answer").removesuffix(".0")
@@ -47,8 +50,9 @@ class Score:
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
 
-    The label is made from the first score whose name is about correctness, or otherwise from the first score. Scores
-    for faults, such as hallucinations, are not used; if there are no other scores, the label is None.
+    The label is made from the first score whose name is about correctness, or otherwise from the first score, and
+    has the score's name as `score` for `settle_scales`. Scores for faults, such as hallucinations, are not used; if
+    there are no other scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)

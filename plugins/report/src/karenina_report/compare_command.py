@@ -136,7 +136,11 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each failed condition. Raises `ConfigError` if a condition cannot be checked."""
+    """Yield a message for each failed condition. Raises `ConfigError` if a condition cannot be checked.
+
+    `regression` and `within` are the values of --fail-on-regression and --require-within in percentage points, or
+    None if a condition was not requested. A difference without an interval fails only `within`.
+    """
     if regression is None and within is None:
         return
     from karenina_report.comparison.comparison_text import interval
@@ -169,7 +173,10 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note saying how many questions of a pair are not checked, and why, if there are any."""
+    """Yield a note saying how many questions of a pair are not checked, and why, if there are any.
+
+    `names` maps the labels of the runs to their names.
+    """
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),

@@ -83,7 +83,8 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
     """Return the lowest and highest score of each trait, from options such as `clarity=1:5`.
 
-    Raises `ConfigError` for an option in any other form, or for a trait that is named twice.
+    Raises `ConfigError` for an option in any other form, if the lowest score is not below the highest, or for a
+    trait that is named twice.
     """
     scales = {}
     for option in given or ():

@@ -45,7 +45,9 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources, skipping any that cannot be read."""
+    """Yield the benchmarks of the user's own runs that produced the sources, each once, skipping any that cannot be
+    read.
+    """
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -76,7 +78,10 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Suppress log messages about the benchmark that its run has already printed."""
+    """Suppress all messages of the logger `karenina` in the `with` block.
+
+    The user's run has already printed those about its benchmark.
+    """
     logger = logging.getLogger("karenina")
     logger.addFilter(_drop_record)
     try:
@@ -100,7 +105,7 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark and the ids of questions whose template is not trusted.
+    """Return the rules of a benchmark, and the ids of questions whose template is invalid or not trusted.
 
     Nothing in the file is executed: a template that contains code is left out.
     """

@@ -43,8 +43,8 @@ class Dataset:
     def rows(self) -> Iterator[SourceRow]:
         """Yield the rows.
 
-        Raises `ConfigError` if the server cannot be reached or has no such split, or if no limit is set and the split
-        has more than `MOST_ROWS` rows.
+        Raises `ConfigError` if the server cannot be reached or has no such split, if no limit is set and the split has
+        more than `MOST_ROWS` rows, or if the rows exceed the file size limit.
         """
         _check_server(self.server)
         subset, split = self._choose()

@@ -57,12 +57,12 @@ def _is_case(item: Mapping[str, Any]) -> bool:
 
 
 def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with the keys converted to snake case."""
+    """Return an object with its own keys, but not those of nested objects, converted to snake case."""
     return {_CAMEL.sub(lambda match: f"_{match[1].lower()}", str(key)): value for key, value in item.items()}
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case in a file, from all lists in the file."""
+    """Yield a row for each case in a file. In a test run, these are the cases in both of its lists."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -81,7 +81,10 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Return the row for a case with keys in snake case. `model` is the model of the case's run."""
+    """Return the row for a case with keys in snake case. `model` is the model of the case's run.
+
+    Metric scores are left out. The actual output, with the preceding tool calls, is recorded.
+    """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
         return _sample(place, case)
@@ -99,7 +102,10 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation that includes the preceding tool calls, or unchanged if there are none."""
+    """Return an answer as a conversation that includes the preceding tool calls.
+
+    If there are no calls or the answer is not a string, it is returned unchanged.
+    """
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
@@ -118,7 +124,8 @@ def _with_tools(output: Any, tools: Any) -> Any:
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
     """Return the row for a multi-turn case. The question is its scenario, or otherwise the user's first message.
 
-    A golden that has not been simulated has no turns, and becomes a row with a problem.
+    The conversation is recorded only if it ends with an answer. A golden that has not been simulated has no turns,
+    and becomes a row with a problem.
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
@@ -137,7 +144,11 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a ragas sample."""
+    """Return the row for a ragas sample.
+
+    The question of a multi-turn sample is the user's first message, and its conversation is recorded if it ends
+    with an answer.
+    """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]
     left_out += [f"metric {name!s:.60}" for name, value in sample.items() if name not in handled and _is_score(value)]
@@ -178,7 +189,10 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, with keys such as `score1_description`, or None for any other value."""
+    """Return the trait for a ragas rubric, which has at least two keys such as `score1_description`.
+
+    Return None for any other value.
+    """
     levels = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())

@@ -60,7 +60,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
     """Return the row for a request, or for an instance without a request. `model` is the model of the run.
 
-    A request that has an image or audio but no text becomes a row with a problem.
+    A request that has no valid instance, or has an image or audio but no text, becomes a row with a problem.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -117,7 +117,10 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of an instance, including the name and seed of the perturbation if the instance is perturbed."""
+    """Return the id of an instance, or None if it has no string as its id.
+
+    If the instance is perturbed, the id includes the name and seed of the perturbation.
+    """
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None
@@ -129,7 +132,10 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, and the reason if there are no answers."""
+    """Return the answers to a request, and the reason if there are no answers.
+
+    The answers are from `model` or, if it is None, from the model of the request.
+    """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"
     result, request = state.get("result"), state.get("request")

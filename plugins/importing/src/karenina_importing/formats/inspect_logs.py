@@ -157,7 +157,10 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Return the values of a sample that are stored in separate files in its folder."""
+    """Return the values of a sample that are stored in separate files in its folder.
+
+    Messages and metadata that the sample itself contains are not read from files.
+    """
     values: dict[str, Any] = {}
     path = references.path
     if (folder, "attachments") in parts:
@@ -187,7 +190,7 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
     """Yield the positions in ranges such as `[[0, 2], [5, 6]]`. The end of each range is excluded.
 
-    Stops silently after `_MOST_MESSAGES` positions.
+    Only positions below `count` are yielded. Stops silently after `_MOST_MESSAGES` positions.
     """
     left = _MOST_MESSAGES
     for bounds in ranges if isinstance(ranges, list) else ():
@@ -226,7 +229,10 @@ class _TooLarge(BenchmarkFileError):
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Return the row for a sample, with references replaced by the long texts. `about` is the log's `eval`."""
+    """Return the row for a sample, with references replaced by the long texts. `about` is the log's `eval`.
+
+    A sample that is not an object becomes a row with a problem.
+    """
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
     id = sample.get("id")
@@ -242,7 +248,7 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
     """Replace references to long texts, which logs store separately, with the texts themselves.
 
-    A reference to an unknown text is left unchanged.
+    A reference to an unknown text is left unchanged. Raises `BenchmarkFileError` if the size limit is exceeded.
     """
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))

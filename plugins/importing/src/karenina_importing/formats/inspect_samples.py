@@ -34,7 +34,10 @@ _CHOICES: Final = (
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Return the row for a sample. `about` is the log's `eval`, or None for a sample in a dataset."""
+    """Return the row for a sample. `about` is the log's `eval`, or None for a sample in a dataset.
+
+    Metadata that is too long is left out. Notes about the sample are added to `notes`.
+    """
     messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
@@ -106,9 +109,9 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation in a sample, or None if it consists of only a question and an answer.
+    """Return the conversation in a sample, or None if there is no answer or only a question and an answer.
 
-    If an agent's final answer is not in any message, it is appended as the last message.
+    `completion`, the final answer in the log, is appended unless the last message is an answer that contains it.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -148,7 +151,11 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Return the fields and traits for a sample's scorers, and the scorers that are left out."""
+    """Return the fields and traits for a sample's scorers, and the scorers that are left out.
+
+    `about` is the log's `eval`. There is a field for the correct option or for the scorer `includes`, and otherwise
+    none: scorers that compare the answer with the target need no field of their own.
+    """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
         choices = as_texts(sample["choices"]) if sample.get("choices") else []
@@ -182,7 +189,7 @@ def _base_name(name: str) -> str:
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
     """Return the options of the scorers, keyed by name.
 
-    These are the scorers in the log or, failing that, those with scores.
+    These are the scorers in the log (`about` is its `eval`) or, failing that, those with scores.
     """
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
@@ -190,7 +197,7 @@ def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, An
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
-    """Return the rule that at least one of the targets must occur in the response."""
+    """Return the rule that at least one of the targets must occur in the response, ignoring case with `any_case`."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

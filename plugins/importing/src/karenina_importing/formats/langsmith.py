@@ -67,7 +67,10 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a run's answer with a person's label, and the names of the parts that were left out."""
+    """Return a run's answer with a person's label, and the names of the parts that were left out.
+
+    There are no answers if the run failed or its output is empty.
+    """
     response, more = answered(run.get("outputs"))
     left = [f"output {name!r:.40}" for name in more]
     if response in (None, "") or run.get("error"):

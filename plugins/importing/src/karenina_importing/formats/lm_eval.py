@@ -65,13 +65,16 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all targets consist of labelled strings, and at least one of them contains a delimiter."""
+    """Return whether all targets that are strings consist of labelled strings, and at least one has a delimiter."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if the target contains any other text."""
+    """Return the distinct labelled strings in a target, or None if the target contains any other text.
+
+    An empty target has no items.
+    """
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 

@@ -56,9 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task, including those of the tasks it includes.
+    """Return the keys of a task, including those of the tasks it includes, which it can override.
 
-    Raises `BenchmarkFileError` if a file is not a task, or if an included file is not found or is nested too deeply.
+    `depth` is the number of includes that led to this file. Raises `BenchmarkFileError` if a file is not a task, or
+    if an included file is not found or is nested too deeply.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -79,7 +80,7 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files containing a task's documents.
+    """Return the files containing a task's documents. If they have several splits, the task's test split is preferred.
 
     Raises `BenchmarkFileError` if these are not local files in the task's folder.
     """
@@ -117,7 +118,7 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`."""
+    """Raise `BenchmarkFileError`, with the `key`, if a value has the tag `!function` or `!include`."""
     match = _TAG.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return
@@ -157,7 +158,11 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Return the row for a document, with the task's rules filled in. Rules that cannot be filled in are left out."""
+    """Return the row for a document, with the task's rules filled in.
+
+    Rules for the question and the target that cannot be filled in are left out. If the options cannot be filled in,
+    or the target is not one of them, the row has a problem.
+    """
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []
     for name, key in (("question", "doc_to_text"), ("target", "doc_to_target"), ("options", "doc_to_choice")):
@@ -184,7 +189,8 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
     """Return the value of a rule for a document: a column, a list, or a filled-in template.
 
-    Raises `NotFilled` if only a program can evaluate the rule.
+    None and numbers are returned unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if the
+    document lacks a value.
     """
     if rule is None or isinstance(rule, int):
         return rule

@@ -180,7 +180,10 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a sample of an eval with the class `kind`. A sample without `ideal` has a problem."""
+    """Return the row for a sample of an eval with the class `kind`.
+
+    A sample without `ideal` becomes a row with a problem, unless the eval is graded by the spec `closedqa`.
+    """
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None
     left_out: list[str] = []

@@ -57,7 +57,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Return the row for a case. `shared` contains the evaluators for the whole dataset."""
+    """Return the row for a case. `shared` contains the evaluators for the whole dataset.
+
+    A case without inputs becomes a row with a problem.
+    """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
     name = case.get("name")
@@ -108,7 +111,10 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out."""
+    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out.
+
+    If `EqualsExpected` compares an object, each of its values becomes a field, or is left out if it cannot be one.
+    """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
         if name == "EqualsExpected" and isinstance(expected, Mapping):
@@ -133,7 +139,10 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field for each value in an expected object that is a string, number or boolean."""
+    """Return a field for each value in an expected object that is a string, number or boolean.
+
+    Empty strings, and values whose keys are not valid names, are left out.
+    """
     return {
         str(key): {
             "type": _TYPES[type(value)],
@@ -147,7 +156,10 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none."""
+    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none.
+
+    `expected` is the case's expected output.
+    """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
     value = arguments.get(_ARGUMENT.get(name, "value"))

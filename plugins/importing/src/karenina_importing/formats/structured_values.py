@@ -23,9 +23,10 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input, as a string or messages.
+    """Return the question in an input, as a string or messages. A value that is not an object is returned unchanged.
 
-    The other values in an object precede its question, as `name: value`.
+    The other values in an object precede its question, as `name: value`. If no key is a usual name for a question, all
+    values are returned in this form.
     """
     if not isinstance(value, Mapping):
         return value
@@ -45,7 +46,9 @@ def asked(value: Any) -> Any:
 def answered(value: Any) -> tuple[Any, list[str]]:
     """Return the answer in an output, and the names of the values that were left out.
 
-    An object in which no answer can be found is returned as JSON.
+    Of an object with only `messages`, the answer is the content of the last message. An object in which no answer
+    can be found is returned as JSON, and an empty object as None. A value that is not an object is returned
+    unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
@@ -118,7 +121,11 @@ def make_recording(response: Any, model: str | None = None, label: Mapping[str, 
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the first items of a file: from the list under one of `keys`, a top-level list, or JSON lines."""
+    """Return the items by which a file's format can be recognized.
+
+    These are all items in the list under the first of `keys` that has one, or in a top-level list, or otherwise the
+    values in the first lines of JSON lines. The result is empty for any other file.
+    """
     document = head.document
     for key in keys:
         if isinstance(document, Mapping) and isinstance(document.get(key), list):
@@ -129,9 +136,9 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield all objects in a file, found as in `objects`, each as a row.
+    """Yield all objects in a file, found as in `objects`, each as a row. A file with a single object has one row.
 
-    Raises `BenchmarkFileError` if the file cannot be read.
+    An item that is not an object becomes a row with a problem. Raises `BenchmarkFileError` if the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

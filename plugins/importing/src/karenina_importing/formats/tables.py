@@ -32,7 +32,7 @@ def is_page(value: Any) -> bool:
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Truncated cells are marked, and class numbers are replaced by class names."""
+    """Yield the rows of a page. Truncated cells are `TRUNCATED`, and class numbers are replaced by class names."""
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
@@ -86,7 +86,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
     """Yield the rows of a file: those at the path `rows` in a JSON document, or those in a sheet of a workbook.
 
-    Empty rows in tables are skipped. Raises `BenchmarkFileError` if the file cannot be read or has no header.
+    Each argument except `path` may be None, so that it is detected. Empty rows in tables are skipped, and a row
+    with fewer cells than the header has a problem. Raises `BenchmarkFileError` if the file cannot be read or has no
+    header.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
@@ -133,6 +135,7 @@ def _suffix_of(head: FileHead) -> str:
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
     """Return the mapping, with unmapped names completed from the columns of a table, and notes for the user.
 
+    Names mapped to an empty path stay unmapped. If no column is the question, the mapping is returned unchanged.
     Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
     """
     values = [row.values for row in rows if not row.problem]
@@ -175,7 +178,11 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths for a mapping's names, given the columns of a table."""
+    """Return the paths for a mapping's names, given the columns of a table.
+
+    If all ground truths in `values` are objects with the same part for answers, such as aliases, the path leads to
+    this part.
+    """
     roles = table.roles
     question = roles.columns[QUESTION]
     paths: dict[str, tuple[str, ...]] = {}

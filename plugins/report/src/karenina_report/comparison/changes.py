@@ -51,7 +51,11 @@ def _change(
     metrics: Mapping[str, tuple[float | None, float | None]],
     rules: Rules,
 ) -> Change:
-    """Return the change in one question. `metrics` contains the means of the differing metrics in both runs."""
+    """Return the change in one question. Either run may have no results for it, but not both.
+
+    `metrics` contains the means of the differing metrics in both runs. The question flipped if both runs have a
+    pass rate there.
+    """
     a, b = metrics.get(RATE, (None, None))
     fields = dict(_fields(ours, theirs))
     return Change(

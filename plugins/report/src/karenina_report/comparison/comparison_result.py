@@ -196,13 +196,13 @@ class Change(ReportModel):
 class Pair(ReportModel):
     """A comparison of two runs. The first of the `differences` is the pass rate, if there are verdicts.
 
-    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` is the difference
-    with them decided in favor of A; results with the same values get the same verdict in both runs. Both are None if no
-    result is undecided. `changed` maps each question that is left out to the parts that changed: "template", "truth" or
-    "text". With `any_template`, `changed` is empty: such questions are compared, and a note names them. `unpaired`
-    questions have a verdict in at most one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts
-    the questions that are undecided more often in A, and those that are undecided more often in B. `rescored` contains
-    the labels of runs written by `karenina rescore`.
+    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` is the
+    difference with them decided in favor of A; results with the same values get the same verdict in both runs. Both
+    are None if no result is undecided. `changed` maps each question that is left out to the parts that changed:
+    "template", "truth" or "question" (its text). With `any_template`, `changed` is empty: such questions are
+    compared, and a note names them. `unpaired` questions have a verdict in at most one of the runs. `unit` is the
+    kind of statistical unit. `more_undecided` counts the questions that are undecided more often in A, and those
+    that are undecided more often in B. `rescored` contains the labels of runs written by `karenina rescore`.
     """
 
     a: str
@@ -267,8 +267,7 @@ class Comparison(SectionsView, ReportModel):
         """Return the comparison with only some of its `changes`.
 
         `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
-        questions with at least one of these keywords. Raises `ConfigError` if no changed question has any of the
-        keywords.
+        questions with at least one of these keywords. Raises `ConfigError` for a keyword that no changed question has.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -295,7 +294,8 @@ class Comparison(SectionsView, ReportModel):
 
         The condition is a string for use in messages; it is empty for the interval over all results. There are further
         intervals for each judge, if there are several, and for undecided results counted as wrong in `other` and
-        correct in `label`. An interval is None if there are fewer than two units.
+        correct in `label`. An interval is None if there are fewer than two units. The list is empty if the runs are not
+        compared or no question has a verdict in both.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

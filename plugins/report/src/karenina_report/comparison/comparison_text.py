@@ -73,7 +73,10 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield the pass rates of the runs, broken down by judge if a run has several."""
+    """Yield the pass rates of the runs, broken down by judge if a run has several.
+
+    With `undecided`, each row is followed by one with the rates if undecided results were wrong.
+    """
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
     for judge in judges:
@@ -91,7 +94,10 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
-    """Return the cost as a string. `>=` marks a lower bound, and `(all models)` a cost shared by several models."""
+    """Return the cost as a string, or `unknown`.
+
+    `>=` marks a lower bound, and `(all models)` a cost shared by several models.
+    """
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
@@ -169,7 +175,10 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, described as rough if there are fewer than 20 units."""
+    """Return the difference with its interval, described as rough if there are fewer than 20 units.
+
+    If there is only one unit, the text says that it has no interval.
+    """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
         return f"{points(difference.difference)} points; one {unit} has no interval"
@@ -362,7 +371,10 @@ def _share(value: float | None) -> str:
 
 
 def _outcomes(counts: object) -> str:
-    """Return outcomes as a string: `2 correct + 1 wrong`. For a single result, the count is left out."""
+    """Return outcomes as a string: `2 correct + 1 wrong`. For a single result, the count is left out.
+
+    Return `no result` if there are none.
+    """
     assert isinstance(counts, dict)
     if not counts:
         return "no result"
@@ -391,5 +403,8 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p value as a string with three decimals, or four if it is below 0.01."""
+    """Return a p value as a string with three decimals, or four if it is below 0.01.
+
+    Below 0.0001, return `< 0.0001`.
+    """
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

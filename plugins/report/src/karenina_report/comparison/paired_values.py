@@ -41,12 +41,12 @@ class MetricValues:
 
     @property
     def count(self) -> int:
-        """The number of values."""
+        """The number of values, not including those in `unpaired`."""
         return sum(map(len, self.values.values()))
 
     @property
     def mean(self) -> Fraction | None:
-        """The mean of the values, or None if there are none."""
+        """The mean of the values, not including those in `unpaired`, or None if there are none."""
         count = self.count
         return self._sum / count if count > 1 else self._sum if count else None
 
@@ -82,12 +82,12 @@ class PairedQuestion:
 
     @property
     def is_complete(self) -> bool:
-        """Whether both runs have a value."""
+        """Whether both runs have a value, not counting those in `unpaired`."""
         return bool(self.a.count and self.b.count)
 
     @property
     def difference(self) -> Fraction:
-        """The mean of A minus the mean of B."""
+        """The mean of A minus the mean of B. The question must be complete."""
         a, b = self.a.mean, self.b.mean
         assert a is not None
         assert b is not None
@@ -149,7 +149,8 @@ def estimate_difference(
 ) -> Difference | None:
     """Return the estimated difference in a metric, or None if no question has a value in both runs.
 
-    `unit_of` returns the statistical unit for a question id.
+    The difference is positive if the metric is higher in A. `unit_of` returns the statistical unit for a question
+    id. `same_answers` says that replicates are paired, which affects only the power.
     """
     both = [question for question in questions if question.is_complete]
     if not both:
@@ -218,7 +219,7 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
     """Return the power of a comparison, or None if there is no standard error.
 
-    `flipping` is the share of flipped questions.
+    `flipping` is the share of flipped questions. `same_answers` is the same as for `estimate_difference`.
     """
     if error is None:
         return None
@@ -234,16 +235,20 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the differences' variance that comes from replicates,
-    or None if there is only one replicate.
+    """Return the share of the differences' variance that comes from replicates.
+
+    Return None if no question has several replicates, or if the share cannot be estimated. `same_answers` is the
+    same as for `estimate_difference`.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference,
-    or None if there is only one replicate.
+    """Return the variance that replicates add to a question's mean difference, or None if there is only one replicate.
+
+    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, the variances of
+    the two runs are added.
     """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:

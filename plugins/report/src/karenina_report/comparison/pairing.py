@@ -33,10 +33,10 @@ class Pairing:
     """The questions in two runs with their results.
 
     `changed` maps each question that is left out to the parts that differ between the runs: "template", "truth" or
-    "text". With `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges`
-    contains the judges whose results are compared, and `judge_name` returns the judge for a result. `same_answers` is
-    True if both runs contain the same stored answers; replicates are then paired. `same_judges` is True if both runs
-    have the same judges.
+    "question" (its text). With `any_template`, `changed` is empty: such questions are compared, and a note names
+    them. `judges` contains the judges whose results are compared, and `judge_name` returns the judge for a result.
+    `same_answers` is True if both runs contain the same stored answers; replicates are then paired. `same_judges`
+    is True if both runs have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -113,6 +113,7 @@ def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
 
 
 def _is_undecided(result: VerificationResult) -> bool:
+    """Return whether the outcome of a result is undecided."""
     return result.outcome is Outcome.UNDECIDED
 
 
@@ -151,7 +152,8 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
     """Set the `judges` of a pairing to those with the same prompts in both runs (or all judges with `any_judge`).
 
-    Raises `ConfigError` if there are no such judges.
+    Judges that are left out are named in the pairing's notes. Raises `ConfigError` if there are no such judges, or
+    if the instructions added to judge prompts differ.
     """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
@@ -259,8 +261,9 @@ def _frozen(value: object) -> str | None:
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether both runs have answers for the same questions and replicates,
-    and all of these have the same text.
+    """Return whether the runs have the same answer wherever both have one for the same question and replicate.
+
+    Return False if there is no such answer.
     """
     some = False
     for ours, theirs in questions:

@@ -98,7 +98,8 @@ def compare_runs(
 ) -> Comparison:
     """Compare runs that have already been read, in the same way as `compare`.
 
-    Raises `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
+    `questions` contains the columns and trait scales of the benchmark, and `rules` its field rules. Raises
+    `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
     compared.
     """
     if len(runs) < 2:
@@ -148,7 +149,8 @@ def run_label(number: int) -> str:
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
     """Return the index of the baseline, or None if there is none.
 
-    Raises `ConfigError` if no run has this index, label or name, or if several have this name.
+    A string is the path, the label or the name of a run. Raises `ConfigError` if it fits no run or several, or if
+    there is no run with this index.
     """
     if baseline is None:
         return None
@@ -234,7 +236,10 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs differ in their share of undecided results, which have no verdict to compare."""
+    """Return a warning if the runs differ in their share of undecided results, which have no verdict to compare.
+
+    The list is empty if they do not differ.
+    """
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
     counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]

@@ -78,7 +78,7 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return the kappa of a table and its variance."""
+    """Return the kappa of a table and its variance. `table` maps the classes chosen by two raters to a count."""
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -105,6 +105,7 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
         return None
 
     def agreement(counts: Counter[Hashable]) -> float:
+        """Return the share of pairs of raters that agree on an item, given its number of ratings per class."""
         return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
 
     def coefficient(observed: Array, totals: Array) -> Array:
@@ -131,6 +132,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return None
 
     def disagreement(counts: Counter[Hashable]) -> float:
+        """Return the number of ordered pairs of ratings of an item that differ, divided by its other ratings."""
         size = counts.total()
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
@@ -164,8 +166,9 @@ def _with_interval(
 ) -> Kappa | None:
     """Return a coefficient with a percentile interval from a bootstrap over units, or None if there is only one class.
 
-    There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two
-    units.
+    `measured` and `counted` are returned by `_sums`, and `coefficient` computes the coefficient of samples from their
+    totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer
+    than two units.
     """
     import numpy as np
 

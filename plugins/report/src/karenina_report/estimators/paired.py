@@ -96,7 +96,7 @@ class MeanDifference:
 
     @property
     def p(self) -> float | None:
-        """The two-sided p value of the t test."""
+        """The two-sided p value of the t test, or None if there are fewer than two units."""
         if self.error is None:
             return None
         t = self.mean / self.error if self.error else (inf if self.mean else 0.0)
@@ -139,7 +139,7 @@ def detectable(error: float) -> float:
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to detect `difference` with 80% power.
+    """Return the number of questions, rounded up, that are needed to detect `difference` with 80% power.
 
     `error` is the standard error for `questions` questions.
     """
@@ -150,7 +150,8 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
     """Return the share of the differences' variance that comes from replicates and that more replicates would reduce.
 
-    `within` contains the variance that replicates add to each question's difference. Returns None if nothing varies.
+    `within` contains the variance that replicates add to each question's difference. Returns None if it is empty, for
+    fewer than two differences, or if the differences do not vary.
     """
     count = len(differences)
     if not within or count < 2:
@@ -161,7 +162,10 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values after joint adjustment (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return the p values, in the same order, adjusted jointly by Holm's method.
+
+    Source: S. Holm, Scandinavian Journal of Statistics 6, 1979.
+    """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):

@@ -161,7 +161,7 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square for judges and answers within questions."""
+    """Return the residual mean square for judges and answers within questions. There must be several of each."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0
     for question, mean in zip(cells, of_question, strict=True):

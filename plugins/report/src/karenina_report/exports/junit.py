@@ -22,7 +22,10 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
-    """Return results as JUnit XML, with a test suite for each combination of answering model and judge."""
+    """Return results as JUnit XML, with a test suite for each combination of answering model and judge.
+
+    An item that was not judged or is undecided is an error, and a judged item that is not correct is a failure.
+    """
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
     for models, group in _by_models(results):
@@ -47,7 +50,7 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result.
+    """Add a test case for each result, with an error or a failure as described for `junit_xml`.
 
     Return the number of tests, failures and errors, and the total number of seconds.
     """

@@ -117,6 +117,7 @@ class ResultSource:
     rescored: bool = False
 
     def __iter__(self) -> Iterator[VerificationResult]:
+        """Yield the results, only those of `model` if it is set."""
         return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:

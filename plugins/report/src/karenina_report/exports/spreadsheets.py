@@ -90,7 +90,7 @@ def _read_csv(path: Path) -> Iterator[VerificationResult]:
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
     """Yield the whole results in the last column of an exported table.
 
-    Raises `ConfigError` if the file cannot be read or has no such column.
+    `kind` is the name of the format in messages. Raises `ConfigError` if the file cannot be read or has no such column.
     """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
@@ -175,7 +175,10 @@ class _Sheets:
             self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Return a cell value that Excel never reads as a formula, cut to 32,000 characters. Cuts are counted."""
+        """Return a cell value that Excel never reads as a formula, cut to 32,000 characters. Cuts are counted.
+
+        Characters that Excel does not allow become U+FFFD.
+        """
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 

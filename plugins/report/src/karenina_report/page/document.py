@@ -39,6 +39,7 @@ class PageDocument:
     """An HTML document written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
+        """Create a document that is written to `file`. By default, it is the report page."""
         self._file = file
         self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
 

@@ -41,8 +41,8 @@ def make_item(
 ) -> dict[str, Any]:
     """Return a result as a JSON-compatible dict for the page.
 
-    `rules` contains the field rules for its template, `calls` contains its rows in the table of calls, and `files`
-    contains its files, as described by `PageFiles`.
+    `rules` contains the field rules for its template, `calls` contains its rows in the table of calls, `prompts`
+    contains the prompts of these calls that are known, and `files` contains its files, as described by `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -107,7 +107,10 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text of a reply, or its JSON if it has no text."""
+    """Return the text of a reply, or its JSON if it has no text.
+
+    A reply that is not stored as JSON is returned unchanged.
+    """
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)
@@ -228,7 +231,7 @@ class PageFiles:
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page.
+        """Return the files of a result for the page, and count their contents towards the limit.
 
         `folders` finds their contents, and is None for results in memory.
         """

@@ -78,6 +78,7 @@ class TableBlock:
     plot: IntervalPlot | BarPlot | None = None
 
     def __post_init__(self) -> None:
+        """Raise `ValueError` if a row has a different length, or if the plot names columns that do not exist."""
         wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ValueError(f"a row has {len(wrong)} cells, but the table has {len(self.columns)} columns")

@@ -57,9 +57,10 @@ class ReportOptions:
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
     """Write the page for runs: result files, journals, or results in memory. Each source is read twice.
 
-    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that is
-    missing from the page. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
-    source has no results, an option names an unknown column or trait, or the output is a file of another kind.
+    An earlier page is renamed, and its new path is returned, or None if there was none. `warn` is called with a
+    message about everything that is missing from the page. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
+    unknown column or trait, or the output is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
@@ -219,7 +220,8 @@ def _items(
 ) -> Iterator[dict[str, Any]]:
     """Yield all items in the order of the sources, adding each to the index.
 
-    Results added by a run in progress after `runs` were read are left out. Raises `ConfigError` if some are missing.
+    Journals are closed with `opened`. Results added by a run in progress after `runs` were read are left out. Raises
+    `ConfigError` if some are missing.
     """
     ids = {item.metadata.result_id for run in runs for item in run.results}
     first = 0
@@ -274,10 +276,11 @@ def write_report(
 ) -> Path | None:
     """Write runs as a single HTML file that opens from disk, as `karenina report` does.
 
-    `sources` and the other arguments are the same as for `compare`, but a single run is not compared. `benchmark` also
-    adds prompts. An existing report is renamed, and its new path is returned. Anything that cannot be shown is logged
-    as a warning. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source
-    has no results, an option names an unknown column or trait, or `output` is a file of another kind.
+    `sources` and the other arguments are the same as for `compare`, but a single run is not compared. `benchmark`
+    also adds prompts. An existing report is renamed, and its new path is returned, or None if there was none.
+    Anything that cannot be shown is logged as a warning. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
+    unknown column or trait, or `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

@@ -49,10 +49,10 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column called `name`, which may be built-in, one of the benchmark's `questions`,
-    or reported by a stage.
+    """Return the column called `name`.
 
-    Raises `ConfigError` if there is no such column.
+    It may be built-in, one of the benchmark's `questions`, or reported by a stage in `results`; the first of these that
+    exists is returned. Raises `ConfigError` if there is no such column.
     """
     if name in _RESULT_COLUMNS:
         return _RESULT_COLUMNS[name]

@@ -52,7 +52,10 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the verdict metrics: the pass rate, the share not judged, and partial credit if there is any."""
+    """Yield the verdict metrics: the pass rate, the share not judged (including undecided results), and partial credit.
+
+    Partial credit is left out if it is always 0 or 1, or if it is ever outside this range.
+    """
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(item.question_id, partial_credit(item)) for item in results if verdict(item) is not None]
@@ -69,7 +72,10 @@ def verdict(result: VerificationResult) -> float | None:
 
 
 def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result would have a verdict if nothing had failed."""
+    """Return whether the result should have a verdict but has none, because it is undecided or something failed.
+
+    Return False if only a rubric trait failed.
+    """
     return not result.outcome.judged and result.outcome is not Outcome.RUBRIC_ERROR
 
 
@@ -93,10 +99,10 @@ def as_fraction(value: float) -> Fraction:
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return the scores of a result's traits, keyed by name.
+    """Return the scores of a result's traits, keyed by name. The score of a literal trait is its label.
 
-    A score with several parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
-    number.
+    A trait that could not be scored has the score None. A score with several parts (of a metric trait or a
+    template) has an entry `TRAIT.PART` for each part that is a number.
     """
     if result.rubric is None:
         return {}
@@ -133,7 +139,8 @@ def trait_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics for the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no label shares.
+    `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
+    has no label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -174,7 +181,8 @@ def _number_metrics(
     """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above the trait's cut.
 
     Numbers outside the range 0 to 1 are rescaled, using `scales` or otherwise the lowest and highest number that
-    occurs. If these are equal, there is no mean.
+    occurs. If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and
+    a note.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -217,17 +225,24 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none."""
+    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none.
+
+    `scores` contains the scores of each result, keyed by its `id()`. `name`, `questions` and `note` are those of the
+    metric.
+    """
 
     def value(result: VerificationResult) -> float | None:
+        """Return the number for the trait, or None if the result has no score or a score without a number."""
         score = _scores_of(result).get(trait)
         return None if score is None else scaled(score)
 
     def missing(result: VerificationResult) -> bool:
+        """Return whether the trait could not be scored, or is absent because the result was not judged."""
         own = _scores_of(result)
         return own[trait] is None if trait in own else not result.outcome.judged
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
+        """Return the scores in `scores`, or otherwise those of the result, which may be a copy."""
         stored = scores.get(id(result))
         return stored if stored is not None else trait_scores(result)
 

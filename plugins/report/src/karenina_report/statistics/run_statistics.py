@@ -141,7 +141,7 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return the verdicts on each answer, keyed by judge."""
+    """Return the verdicts on each answer, keyed by judge. Results without a verdict are left out."""
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
@@ -192,7 +192,8 @@ def group_rates(
 ) -> list[GroupRate]:
     """Return the pass rate of the results with each value in the column `by`, sorted by value.
 
-    Raises `ConfigError` if there is no such column.
+    A result with several values counts for each of them, and one without a value for none. Raises `ConfigError` if
+    there is no such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -206,9 +207,10 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions.
+    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over the judges of a question and then over questions.
 
-    Yields nothing if no question has several judged replicates.
+    Questions with fewer than k judged replicates are left out. Yields nothing if no question has several judged
+    replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():

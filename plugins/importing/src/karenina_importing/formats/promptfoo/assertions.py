@@ -91,9 +91,11 @@ def convert(
     """Convert a list of assertions to fields and traits.
 
     `variables` contains the test's variables, which are filled in to templates. `threshold` is the share of the
-    assertions that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled
-    in for an assertion. `read` returns the contents of a file named by a value, or None if the file is not read.
-    `transform` is the program that transforms responses before they are compared, if there is one.
+    assertions that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo
+    filled in for an assertion. `read` returns the contents of a file named by a value, or None if the file is not
+    read. `transform` is the program that transforms responses before they are compared, if there is one.
+
+    If assertions are left out and the remaining fields would accept any JSON, there is no template.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -113,7 +115,8 @@ def expected_answer(
 ) -> str | float | list[Any] | None:
     """Return the first correct answer among assertions, or None if there is none.
 
-    The answer is a string, a number, or a list of these.
+    The answer is a string, a number, or a list of these. Assertions that do not decide whether the test passes, or
+    that transform the response, are ignored. `variables` and `rendered` are the same as for `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -174,7 +177,10 @@ class _Converter:
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions and return their part of the strategy, or None if none of them became a field."""
+        """Add assertions and return their part of the strategy, or None if none of them became a field.
+
+        If a strategy cannot express the threshold, it is recorded as left out, and all fields must pass.
+        """
         if not isinstance(assertions, list):
             if assertions is not None:
                 self.done.left_out.append("assert that is not a list")
@@ -261,12 +267,18 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call."""
+        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call.
+
+        `what` describes the assertion for the user, and `base` is its type without `not-`. Always returns None.
+        """
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Return the field for JavaScript code that only searches the response for text, or None for other code."""
+        """Return the field for JavaScript code that only searches the response for text.
+
+        If `negated`, the field requires the opposite. Return None for other code, and if the test transforms responses.
+        """
         if self.transform or not isinstance(code, str):
             return None
         try:
@@ -279,8 +291,11 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in,
-        or `_UNKNOWN` if only promptfoo can fill them in.
+        """Return the value of an assertion with templates filled in and the file it names read. Programs are not read.
+
+        Return `_UNKNOWN` if only promptfoo can fill the templates in, if the file is not read, or if the test's values
+        are too large. Variables without a value are recorded as left out. `base` is the assertion's type without
+        `not-`.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:
@@ -311,7 +326,11 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion graded by a model. For a list in `g-eval`, add one trait for each item."""
+        """Add the trait for an assertion graded by a model. For a list in `g-eval`, add one trait for each item.
+
+        `kind` is the assertion's type, and `base` is the type without `not-`. If `negated`, a lower score is better. An
+        assertion without a needed value is recorded as left out.
+        """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
             shown = _FIXED.get(base) or (_GRADED[base].format(show(text).strip()) if show(text).strip() else "")
@@ -328,7 +347,10 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait, for the user to write, for an assertion decided by a program."""
+        """Add an unscorable trait, for the user to write, for an assertion decided by a program.
+
+        The assertion is also recorded as left out. `kind` is its type, and `base` is the type without `not-`.
+        """
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")
         stub: dict[str, Any] = {
@@ -374,7 +396,10 @@ def _is_program(value: Any) -> bool:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Return a valid field name made from the words in a text, or from `default` if the text has no ASCII words."""
+    """Return a valid field name made from the words in a text, or from `default` if the text has no ASCII words.
+
+    Long names end at a word. Names that a field cannot have start with `is_`.
+    """
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text[:1000])
     words = re.findall(r"[a-z0-9]+", spaced.casefold()) or re.findall(r"[a-z0-9]+", default)
     name = ""

@@ -69,12 +69,15 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a value has two or more of the keys found in a configuration."""
+    """Return whether a value has two or more of the keys found in a configuration and is not a Karenina benchmark."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
 def is_test(value: Any) -> bool:
-    """Return whether a value is a test with variables."""
+    """Return whether a value is a test with variables.
+
+    It must have a list of assertions, or no keys except `vars`, `description`, `metadata` and `options`.
+    """
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("vars"), Mapping)
@@ -117,6 +120,10 @@ class _Config:
     """A configuration whose tests and prompts are combined into rows."""
 
     def __init__(self, document: Document, value: Mapping[str, Any], folder: Folder) -> None:
+        """Read the default test, and note the keys that are not carried over.
+
+        Raises `BenchmarkFileError` if the file of the default test cannot be read.
+        """
         self._document = document
         self._value = value
         self._folder = folder
@@ -129,7 +136,11 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt. A test or prompt that cannot be read becomes a row with a problem."""
+        """Yield a row for each test and prompt. A test or prompt that cannot be read becomes a row with a problem.
+
+        If none of the prompts can be read, the tests are left out. Without prompts, each test needs a variable that
+        contains the question.
+        """
         prompts = list(self._prompts(self._value.get("prompts")))
         for prompt in prompts:
             if prompt.problem:
@@ -152,7 +163,10 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests in the configuration and its scenarios, or one test without variables if there are none."""
+        """Yield the tests in the configuration and its scenarios, or one test without variables if there are none.
+
+        If promptfoo would generate the tests, yield a test with a problem.
+        """
         value = self._value
         any_test = False
         for test in read_tests(value.get("tests"), self._document, ("tests",), self._folder):
@@ -169,12 +183,15 @@ class _Config:
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
-        """Return a row with a problem. The first row contains the notes about the whole configuration."""
+        """Return a row with a problem. The first row contains the notes about the whole configuration.
+
+        The notes are removed from the configuration, so that later rows do not repeat them.
+        """
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, which may be in a file, or an empty mapping if it is not an object.
+        """Return `defaultTest`, which may be in a file. If it is not an object, add a note and return an empty mapping.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -188,7 +205,10 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, once for each set of values in the scenario."""
+        """Yield each test of each scenario, once for each set of values in the scenario.
+
+        A scenario that cannot be read yields a test with a problem.
+        """
         for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
             place = f"line {line}" if line else f"scenario {number}"
@@ -228,7 +248,10 @@ class _Config:
                 yield base
 
     def _prompts(self, prompts: Any) -> Iterator[Prompt]:
-        """Yield the prompts. A prompt that cannot be read has a `problem`."""
+        """Yield the prompts. A prompt that cannot be read has a `problem`.
+
+        Keys of a prompt that are not read are added to the notes.
+        """
         if isinstance(prompts, Mapping):
             prompts = [{"id": name, "label": label} for name, label in prompts.items()]
         for number, entry in enumerate(
@@ -293,9 +316,10 @@ class _Config:
                 yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
-        """Yield a row for each prompt and combination of a test's variables, or one row with the test's problem.
+        """Yield a row for each combination of a test's variables with each prompt that the test uses.
 
-        Raises `BenchmarkFileError` if there are too many rows.
+        If the test cannot be read, yield one row with its problem. Raises `BenchmarkFileError` if there are too many
+        rows.
         """
         values = _merge(self._default, test.values)
         options = as_mapping(values.get("options"))
@@ -323,8 +347,9 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt for a test without prompts: the variable containing the question,
-        or no text if this is unclear.
+        """Return the prompt for a test without prompts: the variable containing the question.
+
+        If it is unclear which variable this is, return a prompt without text, and add a note the first time.
         """
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
@@ -341,7 +366,8 @@ class _Config:
     def _read_variables(self, source: Any) -> dict[str, Any]:
         """Return the variables, with file names replaced by the contents of the files.
 
-        Raises `NotRead` if a value is generated by a program, or if a file cannot be read.
+        If `source` is a string, it names a file with the variables. Raises `NotRead` if a value is generated by a
+        program, or if a file cannot be read.
         """
         if isinstance(source, str):
             source = self._folder.value(source)
@@ -364,8 +390,9 @@ class _Config:
     ) -> SourceRow:
         """Return the row for one test with one prompt.
 
-        `turns` contains the names of variables that contain a conversation. Raises `NotFilled` if only promptfoo can
-        make the prompt, and `BenchmarkFileError` if the rows become too large.
+        `values` contains the test with its inherited values, and `options` its options. `turns` contains the names of
+        variables that contain a conversation. Raises `NotFilled` if only promptfoo can make the prompt, and
+        `BenchmarkFileError` if the rows become too large.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -422,7 +449,10 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Return the assertions with references replaced by the assertions in `assertionTemplates`."""
+        """Return the assertions with references replaced by the assertions in `assertionTemplates`.
+
+        Keys next to a reference take precedence. A reference that leads nowhere is removed.
+        """
         if not isinstance(assertions, list):
             return assertions
         resolved = []
@@ -448,9 +478,10 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with inherited values.
+    """Return a test with inherited values. A test's own values take precedence.
 
-    Variables, options and metadata are merged, and assertions are concatenated.
+    Variables, options and metadata are merged, and assertions are concatenated unless the test has the option
+    `disableDefaultAsserts`.
     """
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):

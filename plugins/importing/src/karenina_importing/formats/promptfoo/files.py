@@ -37,7 +37,7 @@ class Folder:
     def find(self, name: str) -> list[Path]:
         """Return the files matching a name such as `file://tests/*.yaml`, sorted.
 
-        Raises `NotRead` if there is no such file, or if any of the files is outside the folder.
+        Raises `NotRead` if there is no such file, if there are too many, or if any of the files is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -80,10 +80,10 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the contents of the file matching `name`: the value of YAML or JSON, or otherwise the text.
+        """Return the contents of the file matching `name`: the value of YAML or JSON, or otherwise the stripped text.
 
         If several files match, return a list. Raises `NotRead` if there is no such file, or if any of them cannot be
-        read.
+        read or is not a text file.
         """
         contents = []
         for path in self.find(name):
@@ -100,9 +100,9 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the location and the values of each row in a table or JSON lines. Empty rows are skipped.
+        """Yield the location and the values of each row in a table or JSON lines.
 
-        Raises `BenchmarkFileError` if the file cannot be read.
+        Rows that are empty or not objects are skipped. Raises `BenchmarkFileError` if the file cannot be read.
         """
         in_table = path.suffix.lower() in TABLES
         with bounded(path), open_only_below(self.path):

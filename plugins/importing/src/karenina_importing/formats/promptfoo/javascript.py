@@ -97,7 +97,10 @@ class _Output:
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` unchanged if this output can contain it. Raises `NotTranslated` if the output never can."""
+        """Return `text` unchanged if this output can contain it.
+
+        Raises `NotTranslated` if the output never can, or if `text` is empty.
+        """
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
             raise NotTranslated(text)
@@ -348,7 +351,11 @@ class _Reader:
         return _Not(equal) if sign.startswith("!") else equal
 
     def _read_list(self) -> _Condition:
-        """Return the condition in `some` or `every` on an array of strings, after its opening bracket."""
+        """Return the condition in `some` or `every` on an array of strings, after its opening bracket.
+
+        Raises `NotTranslated` for an array in the condition of another array, and if the items are too many or too
+        long.
+        """
         items = [self._read_text()]
         while self._take(","):
             if self.code.startswith("]", self.at):
@@ -370,7 +377,11 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Return the string in a literal, a test variable, or an array item."""
+        """Return the string in a literal, a test variable, or an array item.
+
+        Method calls that follow it are applied: they can change the case or trim the string. Raises `NotTranslated` for
+        anything else, and for a variable that is not a string.
+        """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))
         elif variable := self._take(_VARIABLE):

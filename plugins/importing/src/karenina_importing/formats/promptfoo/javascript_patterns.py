@@ -65,7 +65,11 @@ def escape(text: str, *, any_case: bool = False) -> str:
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern for a character, with both cases if IGNORECASE with ASCII would not match the other case."""
+    """Return the pattern for a character.
+
+    With `any_case`, the pattern has both cases if IGNORECASE with ASCII would not match the other case. Raises
+    `NotTranslated` like `escape`.
+    """
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
         if any(len(case) > 1 or {case.lower(), case.upper()} != cases for case in cases) or not _is_paired(character):
@@ -105,14 +109,17 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part to the pattern. If the part is `repeatable`, a following repetition applies to it."""
+        """Add a part to the pattern. If the part is `repeatable`, a following repetition applies to it.
+
+        `is_wide` says whether the part may match a character outside the basic plane.
+        """
         self.start = len(self.parts)
         self.parts.append(part)
         self.wide.append(is_wide and "u" not in self.flags)
         self.repeatable = repeatable
 
     def _read_part(self) -> None:
-        """Read one element of the source and add its translation."""
+        """Read one element of the source and add its translation. Raises `NotTranslated` for unsupported elements."""
         character = self.source[self.at]
         if character == "(":
             self._open_group()
@@ -226,9 +233,9 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Add a character class whose opening bracket has been read.
+        """Add a character class whose opening bracket has been read. `[^]` matches any character.
 
-        Raises `NotTranslated` if it is not closed or is empty.
+        Raises `NotTranslated` if the class is not closed or is empty.
         """
         negated = self.source.startswith("^", self.at)
         self.at += negated
@@ -247,7 +254,10 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
-        """Return the next item in a character class: its character (empty for a set of characters) and its pattern."""
+        """Return the next item in a character class: its character (empty for a set of characters) and its pattern.
+
+        Raises `NotTranslated` for a surrogate and, without the flag u, for a character outside the basic plane.
+        """
         character = self.source[self.at]
         self.at += 1
         if character == "\\":
@@ -286,7 +296,10 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Return whether the hyphen after the item at `at` forms a range."""
+        """Return whether the hyphen after the item at `at` forms a range, that is, stands between two characters.
+
+        Raises `NotTranslated` if it does not and the flag u is set.
+        """
         if items[at][0] and items[at + 2][0]:
             return True
         if "u" in self.flags:

@@ -46,13 +46,19 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return the keys unknown to promptfoo, each with the key that was probably meant (`Prompt`: `prompts`)."""
+    """Return the keys that are main keys of a configuration in another case or without the final s.
+
+    Each is mapped to the correct key (`Prompt`: `prompts`). Other unknown keys are ignored.
+    """
     right = {form: key for key in _MAIN for form in (key.casefold(), key.casefold().removesuffix("s"))}
     return {str(key): right[str(key).casefold()] for key in keys if key not in _MAIN and str(key).casefold() in right}
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of a conversation in a variable, or an empty list. Only a program can send turns."""
+    """Return the turns of a conversation in a variable, or an empty list. Only a program can send turns.
+
+    A list counts as turns only if it has several items and the variable's `name` suggests a conversation.
+    """
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
     return value if isinstance(value, list) and len(value) > 1 and _CONVERSATION.fullmatch(name) else []
@@ -87,7 +93,10 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the names of the keys that are not read in a test, both unknown keys and those in its options."""
+    """Return the names of the keys that are not read in a test, both unknown keys and those in its options.
+
+    Known keys that should contain an object, but do not, are included.
+    """
     if not isinstance(test, Mapping):
         return []
     names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]
@@ -116,7 +125,10 @@ def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:
 
 
 def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether the fields of a test require only that the response is JSON or contains JSON."""
+    """Return whether the fields of a test require only that the response is JSON or contains JSON.
+
+    Return False if there are no fields.
+    """
     rules = ({"type": "TraceJSON"}, {"type": "TraceJSON", "anywhere": True})
     return bool(fields) and all(
         field.get("verify_with") in rules and "ground_truth" not in field for field in fields.values()

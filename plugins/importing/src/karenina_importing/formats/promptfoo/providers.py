@@ -82,7 +82,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
 
 
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
-    """Yield the providers in a configuration."""
+    """Yield the first 1,000 providers in a configuration, skipping entries without a name."""
     providers = config.get("providers") or config.get("targets")
     environment = as_mapping(config.get("env"))
     for entry in (providers if isinstance(providers, list) else [providers])[:1000]:
@@ -121,7 +121,10 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider."""
+    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider.
+
+    The short form ends with `@` and the `address` or, for providers with a known server, the server's base URL.
+    """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")
     model = model if kind in _KINDS and model else rest

@@ -123,7 +123,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Return the row for a result. A result without a prompt becomes a row with a problem."""
+    """Return the row for a result. A result whose prompt is missing or was left out becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with `prompt`")
     prompt = _prompt(result["prompt"])
@@ -153,7 +153,7 @@ def _prompt(prompt: Any) -> Mapping[str, Any]:
 
 
 def _failure(result: Mapping[str, Any]) -> Any:
-    """Return why a result has no answer, or None if it has an answer."""
+    """Return why a result has no answer, or None if it has an answer or gives no reason."""
     response = result.get("response")
     body = response if isinstance(response, Mapping) else {}
     if body.get("error"):

@@ -20,7 +20,11 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it."""
+    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it.
+
+    A negated assertion has the ground truth False; there is no rule for a negated `similar`. The threshold, if the
+    type has one, is taken from `assertion`.
+    """
     if base == "equals":
         return _declare_equality(value, negated=negated)
     if base.partition(":")[0] == "similar":
@@ -57,7 +61,10 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself, or None if there is no such rule."""
+    """Return the rule for an assertion about the response itself, or None if there is no such rule.
+
+    `base` is the assertion's type without `not-`. The maximum distance for `levenshtein` is taken from `assertion`.
+    """
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}
@@ -94,7 +101,10 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
-    """Return the rule for the number of words or characters, or None if the bounds are not valid."""
+    """Return the rule for the number of words or characters, or None if the bounds are not valid.
+
+    `value` is the exact number, or an object with `min` and `max`. `unit` is "words" or "chars".
+    """
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
     limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
     if not limits or min(limits.values()) < 0 or limits.get("min", 0) > limits.get("max", math.inf):
@@ -127,7 +137,10 @@ def texts_of(value: Any) -> list[str]:
 
 
 def number(value: Any, default: float) -> float:
-    """Return a value as a finite number, or `default` if the value is not a finite number."""
+    """Return a number, or a string containing one, as a float.
+
+    Return `default` if the value is not a finite number, or is a boolean.
+    """
     try:
         parsed = default if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -39,6 +39,7 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
     verbatim: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
+        """Store the text of a `raw` block, and return a placeholder for it."""
         verbatim.append(match[1])
         return f"\0{len(verbatim) - 1}\0"
 
@@ -79,7 +80,8 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables, with references to other variables filled in, up to three levels deep.
 
-    Raises `NotFilled` if a template cannot be filled in, or if the variables become too long.
+    A reference to a variable without a value, or to the variable itself, becomes an empty string. Raises
+    `NotFilled` if a template cannot be filled in, or if the variables become too long.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):
@@ -115,9 +117,10 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return the value of an expression, with its filters applied, as a string. Add a missing variable to `missing`.
+    """Return the value of an expression, with its filters applied, as a string.
 
-    Raises `NotFilled` for the environment, an unknown filter, and anything that is not a variable.
+    A missing variable is added to `missing`, unless the expression has a default. Raises `NotFilled` for the
+    environment, an unknown filter, and anything that is not a variable.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:

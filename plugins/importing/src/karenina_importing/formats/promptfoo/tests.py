@@ -55,7 +55,11 @@ class Test:
 
 
 def read_tests(given: Any, document: Document, path: tuple[str | int, ...], folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a configuration's value: a list of tests and file names, or a single test or file name."""
+    """Yield the tests in a configuration's value: a list of tests and file names, or a single test or file name.
+
+    `path` is the value's path in `document`, from which the tests' lines are found. An entry that cannot be read
+    yields a test with a problem.
+    """
     for position, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
         line = document.line((*path, position) if isinstance(given, list) else path)
         place = f"line {line}" if line is not None else f"test {position + 1}"
@@ -97,7 +101,8 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
     """Yield the tests in a file: a table, JSON lines, or YAML or JSON.
 
-    Raises `BenchmarkFileError` if the file cannot be read.
+    A row without keys of a test, such as `vars`, is converted like a table row. Raises `BenchmarkFileError` if the
+    file cannot be read.
     """
     if is_table(file):
         for where, cells in folder.rows(file):
@@ -123,7 +128,11 @@ def _is_test(values: Mapping[str, Any]) -> bool:
 
 
 def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the test in a table row. Columns are variables, unless their names start with `__`."""
+    """Return the test in a table row. Columns are variables, unless their names start with `__`.
+
+    Each `__expected` column that is not empty becomes an assertion, `__config:` columns set keys of assertions, and
+    `__metadata:` columns set metadata. Other columns with `__` set keys or options of the test.
+    """
     test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
     numbered: dict[str, dict[str, Any]] = {}
     for key, cell in cells.items():
@@ -156,7 +165,8 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 def parse_assertion(text: str) -> dict[str, Any]:
     """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`.
 
-    Any other text means `equals`.
+    A `file://` name of a program becomes a `python` or `javascript` assertion. Any other text means `equals`,
+    including a single word that is also a type, such as `cost`.
     """
     text = text.strip()
     if text.startswith(FILE):
