@@ -51,8 +51,8 @@ class Presence:
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
     """Ask the judge, in a single call for all traits, which of their concepts are present in `text`.
 
-    If the call fails, or the reply is still invalid after one retry, the result has an error, and no trait is scored or
-    skipped.
+    If the call fails, or the reply is still invalid after one retry, a warning is logged, the result has an error, and
+    no trait is scored or skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -150,7 +150,7 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the question contains source code or an invalid trait.
+        """Return whether the question has an invalid trait, or a trait whose function is source code.
 
         If no judge is configured, always returns True.
         """
@@ -278,7 +278,10 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name."""
+    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name.
+
+    If the evaluator raises an exception, all its traits get an error.
+    """
     names = {trait.name for trait in traits}
     try:
         scores = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
