@@ -81,8 +81,8 @@ def join_labels(
 ) -> list[LabelledAnswer]:
     """Return the labelled answers with their weights. Labels for unknown answers are left out.
 
-    `unit_of` returns the statistical unit of a question id. With `whole`, the draw is ignored and each answer has
-    weight 1.
+    `unit_of` returns the statistical unit of a question id. An answer outside the draw has no stratum, and weight 1.
+    With `whole`, the draw is ignored, so this is true of every answer.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}

@@ -152,7 +152,10 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions."""
+    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions.
+
+    `questions` contains the question id of each such answer, so an id may occur several times.
+    """
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
     names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more

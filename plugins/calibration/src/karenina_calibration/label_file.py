@@ -175,7 +175,10 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell."""
+    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell.
+
+    The label file is named only if it is not the default. `more` are further arguments.
+    """
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
         words += [str(file)] if command == "calibrate" else ["--labels", str(file)]

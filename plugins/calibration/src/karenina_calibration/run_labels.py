@@ -47,7 +47,11 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs whose result file has a label file, or why there are none."""
+    """Return the corrected rates of runs whose result file has a label file, or why there are none.
+
+    A run without a `model` gives one entry for each of its models. Other runs, and models with only trait scores, have
+    no entry.
+    """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
     for run in runs:

@@ -163,7 +163,8 @@ async def run_stage(
     keyed by their names in the configuration. `plugins` are additional plugins that the stage uses through the context
     (trait evaluators, prompt instructions).
 
-    Await the returned run's `end` to run the stage's clean-up.
+    An exception raised by the stage becomes the `error` of the returned run. Await the run's `end` to run the stage's
+    clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)

@@ -50,7 +50,7 @@ def spoken(request: Request, said: Say) -> Reply:
 def as_forced_call(said: Say, request: Request) -> Say:
     """Return `said` as a call to the tool that `request` forces.
 
-    Unchanged if no tool is forced or the text is not a JSON object.
+    Unchanged if no tool is forced, `said` already has calls, or the text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
