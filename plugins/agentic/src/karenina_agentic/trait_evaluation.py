@@ -309,7 +309,10 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait. If this fails, the error becomes the trait's outcome."""
+        """Investigate and score one trait. If this fails, the error becomes the trait's outcome.
+
+        `shown` is the answer as judges see it, or None if no trait's agent may see it.
+        """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None

@@ -127,7 +127,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Return the agreement of one judge with people.
+    """Return the agreement of one judge with people. `models` maps each model to the units and outcomes of all its
+    results.
 
     Returns None if the judge did not give a verdict on any answer labelled right or wrong.
     """

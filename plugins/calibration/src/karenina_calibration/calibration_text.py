@@ -140,7 +140,10 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return the line stating how many more labels would halve the interval, or that no number would."""
+    """Return the line stating how many more labels would halve the interval, or that no number would.
+
+    If the interval would remain very wide, the line says instead that too few answers are labelled to tell.
+    """
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
     if found.remaining > _TELLS_NOTHING:

@@ -110,7 +110,9 @@ class Labels:
     """The files whose draw is ignored because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label, replacing any earlier label by the same labeller for the same answer."""
+        """Add a label, replacing any earlier label by the same labeller for the same answer. `place` is its file and
+        line.
+        """
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)

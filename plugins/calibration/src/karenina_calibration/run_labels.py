@@ -93,7 +93,10 @@ def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[Ru
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
-    """Return the note on a corrected rate, or on why there is none."""
+    """Return the note on a corrected rate, or on why there is none.
+
+    If there are `several` rates or runs, the text names the model of a run without a letter.
+    """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
     stale = f"; {text}" if (text := _stale(labels)) else ""

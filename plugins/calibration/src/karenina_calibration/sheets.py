@@ -84,9 +84,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook. Text is truncated to 32,000 characters.
+    """Return a function that writes the rows as an Excel workbook.
 
-    Raises `LibraryMissing` if openpyxl is not installed.
+    Text is truncated to 32,000 characters, and control characters are replaced by U+FFFD. Raises `LibraryMissing`, even
+    before the function is called, if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook

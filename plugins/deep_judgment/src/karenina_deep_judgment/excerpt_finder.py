@@ -372,7 +372,7 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """Return the end of the last word in a span."""
+    """Return the end of the last word in a span, or `start` if the span has no word."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end

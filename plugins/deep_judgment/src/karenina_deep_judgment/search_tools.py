@@ -69,7 +69,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
     """Return a need if the search tool selected by the setting named `setting` is unavailable.
 
-    Returns an empty list otherwise. Makes no request.
+    Returns an empty list otherwise, even if no plugin offers the tool. Makes no request.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None

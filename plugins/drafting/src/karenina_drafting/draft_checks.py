@@ -160,7 +160,10 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`."""
+    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`.
+
+    A boolean must be the first word, as in `boolean_in`. Other values may be anywhere.
+    """
     match truth:
         case bool():
             return boolean_in(reference) is truth
@@ -183,7 +186,9 @@ def _texts(truth: object) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text is long enough to give the answer away, and is not just "yes" or "no"."""
+    """Return whether a text gives the answer away: it has at least three letters or digits, and is not just "yes" or
+    "no".
+    """
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 

@@ -215,7 +215,10 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores and for the deep judgment of traits."""
+        """Set the result fields and artifacts for the scores and for the deep judgment of traits.
+
+        `llm_traits` contains the names of the LLM traits that were to be scored.
+        """
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
@@ -374,7 +377,8 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
+    """Return the trait evaluators of all plugins, by descending precedence, then by name: the order in which traits are
+    offered to them.
 
     Invalid evaluators are omitted. They were already listed as failed when their plugins were loaded.
     """

@@ -124,7 +124,7 @@ class KindEvaluator(Generic[TraitT]):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
+        """Return one score for each trait of this kind, in the order of `traits`. Other traits get none."""
 
         async def score(trait: TraitT) -> TraitScore:
             return await self.score(trait, text, context)

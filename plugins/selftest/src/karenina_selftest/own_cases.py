@@ -175,7 +175,11 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Return passing and failing values in words. Raises `_NoCases`, with the reason, if there are none."""
+    """Return passing and failing values in words, for every field that a judge fills in.
+
+    Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge,
+    compares by embeddings, has patterns, or gives its own values the wrong verdict.
+    """
     if not bound.judge_fields:
         raise _NoCases("its template needs no judge")
     if bound.is_slow:

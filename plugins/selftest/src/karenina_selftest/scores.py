@@ -99,7 +99,10 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, based on all of its results. `name` is the judge's name."""
+    """Return the score of one judge, based on all of its results. `name` is the judge's name.
+
+    Wrong passes come first among the misses.
+    """
     judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
     return JudgeScore(
         judge=results[0].metadata.parsing_model,

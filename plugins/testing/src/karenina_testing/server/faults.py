@@ -27,7 +27,7 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply, or the good one if the fault does not apply."""
+        """Return the bad reply, with the fault's name, or the good one if the fault does not apply."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 

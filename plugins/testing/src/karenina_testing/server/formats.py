@@ -66,7 +66,10 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return the body of an error reply in the request's API format."""
+    """Return the body of an error reply in the request's API format.
+
+    `status` decides the type of a Messages API error; a chat completions error does not depend on it.
+    """
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 
