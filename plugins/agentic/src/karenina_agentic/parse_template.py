@@ -77,8 +77,10 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Let the judge investigate, extract the values from its report, and bind them to the question's ground
-        truth.
+        """Let the judge investigate, extract the values from its report, and bind them to the question's ground truth.
+
+        If no field needs a judge, there is no investigation. If the investigation or the extraction fails, the item
+        ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
@@ -106,7 +108,7 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """Return the answer as the agent sees it, or None if the agent must not see it.
+        """Return the answer as the agent sees it, or None if the agent must not see it or no field needs a judge.
 
         If the answer cannot be shown, the item ends with an error.
         """

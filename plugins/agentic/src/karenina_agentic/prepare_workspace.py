@@ -85,7 +85,9 @@ class PrepareWorkspace(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if one is needed, and arrange for its removal."""
+        """Create the workspace if one is needed, and arrange for its removal. If that fails, the item ends with an
+        error.
+        """
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -109,7 +111,7 @@ class PrepareWorkspace(Stage):
         """Create the answer's workspace and return its path.
 
         Without `workspace_copy`, returns the question's own folder. Raises `WorkspaceError` if the root or the folder
-        is missing or not allowed.
+        is missing or not allowed, or if the folder cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -128,7 +130,8 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder at `path` and return it, arranging for its removal after the last judge.
+        """Create the folder at `path` and return it, arranging for its removal after the last judge if
+        `workspace_cleanup` is on.
 
         This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
         folder cannot be created.
@@ -172,7 +175,7 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder and logs a warning if that fails."""
+    """Return a function that removes a folder and takes it off the cleanup list, or logs a warning if that fails."""
 
     async def clean_up() -> None:
         try:

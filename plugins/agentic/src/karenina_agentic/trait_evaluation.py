@@ -57,8 +57,10 @@ async def open_trait_workspace(
 ) -> AsyncIterator[TraitWorkspace]:
     """Yield the workspace for a trait's agent. The workspace is removed at the end of the block.
 
-    If the trait asks for it, `response` is written to a file in the workspace; None means that the agent must not see
-    the response. Raises `WorkspaceError` if the workspace is unavailable or the file cannot be written.
+    Its folder is a copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is passed as a
+    file, and None otherwise. If the trait asks for it, `response` is written to a file in the workspace; None means
+    that the agent must not see the response. Raises `WorkspaceError` if the workspace is unavailable or the file cannot
+    be written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -256,7 +258,8 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges and the traits' own models, each of which needs both an agent port and a parser port.
+        """Return the traits' own models and, if a trait has none, the judges. All need both an agent port and a parser
+        port.
 
         Raises `ValueError` if a trait needs a judge but none is configured, and `ConfigError` if an override is
         invalid.
@@ -306,7 +309,10 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait. If this fails, the error becomes the trait's outcome."""
+        """Investigate and score one trait. If this fails, the error becomes the trait's outcome.
+
+        `shown` is the answer as judges see it, or None if no trait's agent may see it.
+        """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
@@ -377,7 +383,10 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields that are not artifacts."""
+        """Set the result fields that are not artifacts, and log a warning for each trait that failed.
+
+        `traits` says which traits are dynamic, and `absent` contains the outcomes without the trait's concept.
+        """
         verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
         errors = {outcome.name: outcome.error for outcome in scored if outcome.error is not None}
@@ -409,7 +418,9 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Return the traits without duplicates, which occur because every question contains the same global traits."""
+    """Return each trait object once, in order. Every question contains the same global traits. Equal objects are not
+    merged.
+    """
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:

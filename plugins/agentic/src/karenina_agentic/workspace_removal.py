@@ -299,7 +299,8 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
     """Remove a killed run's folder if it is below `root`. Returns whether its entry can be deleted.
 
-    The entry is kept if the folder is elsewhere, is on another machine, or cannot be removed.
+    The entry is kept if the folder is elsewhere, is on another machine, has a name that no run uses, or cannot be
+    removed. If something else is at its path, nothing is removed, and the entry can be deleted.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):

@@ -81,8 +81,8 @@ def join_labels(
 ) -> list[LabelledAnswer]:
     """Return the labelled answers with their weights. Labels for unknown answers are left out.
 
-    `unit_of` returns the statistical unit of a question id. With `whole`, the draw is ignored and each answer has
-    weight 1.
+    `unit_of` returns the statistical unit of a question id. An answer outside the draw has no stratum, and weight 1.
+    With `whole`, the draw is ignored, so this is true of every answer.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}
@@ -127,7 +127,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Return the agreement of one judge with people.
+    """Return the agreement of one judge with people. `models` maps each model to the units and outcomes of all its
+    results.
 
     Returns None if the judge did not give a verdict on any answer labelled right or wrong.
     """

@@ -108,9 +108,10 @@ def calibrate(
 
     `labels` are label files or filled-in sheets; the label file next to the results is also read, if it exists.
     `cluster` has the same meaning as in `karenina.compare`. If `quality_from` names another labelled result file, the
-    pass rate is corrected using the same judges' sensitivity and specificity in that file, which are assumed to carry
-    over. `worst` is the maximum number of worst items; None lists all. Raises `ResultFileError` or `JournalError` if
-    results cannot be read, and `ConfigError` if there are no labels or if they are malformed or for other results.
+    labels are those of that file, and the pass rate is corrected using the same judges' sensitivity and specificity
+    there, which are assumed to carry over. `worst` is the maximum number of worst items; None lists all. Raises
+    `ResultFileError` or `JournalError` if results cannot be read, and `ConfigError` if there are no labels or if they
+    are malformed or for other results.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -214,7 +215,8 @@ def _carried(
     """Return a calibration with the pass rate for each model and judge, corrected by means of another run's labels.
 
     `other` is that run's calibration, whose judges' error rates are assumed to carry over; `name` is its file. A rate
-    that cannot be corrected gets a note.
+    that cannot be corrected gets a note. The agreement and the counts of labels remain those of `other`, without its
+    worst items.
     """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}
@@ -283,7 +285,10 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Return how often labellers agree on whether answers are right, or None if no answer has two labels."""
+    """Return how often labellers agree on whether answers are right.
+
+    Labels that say neither right nor wrong do not count. Return None if no answer has two labels that do.
+    """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]
     several = [

@@ -140,7 +140,10 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return the line stating how many more labels would halve the interval, or that no number would."""
+    """Return the line stating how many more labels would halve the interval, or that no number would.
+
+    If the interval would remain very wide, the line says instead that too few answers are labelled to tell.
+    """
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
     if found.remaining > _TELLS_NOTHING:
@@ -152,7 +155,10 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions."""
+    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions.
+
+    `questions` contains the question id of each such answer, so an id may occur several times.
+    """
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
     names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more

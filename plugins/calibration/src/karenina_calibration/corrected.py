@@ -45,8 +45,9 @@ def correct_rate(
 ) -> ModelRate | str:
     """Return a model's corrected rate, or the reason why there is none.
 
-    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
-    returns the statistical unit of a question id.
+    At least five drawn answers must be labelled right or wrong, or all if there are fewer. Without a draw, all answers
+    must be labelled. Strata with fewer than five usable labels are merged. `unit_of` returns the statistical unit of a
+    question id.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [

@@ -145,7 +145,7 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Return a random draw of `count` answers, stratified by model and verdicts.
+    """Return a random draw of `count` answers, stratified by model and verdicts or, if `simple` is true, only by model.
 
     Strata with fewer than five answers are merged with another stratum of the same model, and at least five answers are
     drawn from each stratum, which may add up to more than `count`. `before` is an earlier draw from the same results,

@@ -123,7 +123,10 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
 def _shares(
     labels: Sequence[Label], scale: Mapping[Stratum, float]
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
-    """Return each stratum's share of right answers and its number of labels."""
+    """Return each stratum's share of right answers, (y + 1) / (n + 2), and its number of labels.
+
+    `scale` contains the factor for the weights of each stratum, as returned by `_scales`.
+    """
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:

@@ -110,7 +110,9 @@ class Labels:
     """The files whose draw is ignored because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label, replacing any earlier label by the same labeller for the same answer."""
+        """Add a label, replacing any earlier label by the same labeller for the same answer. `place` is its file and
+        line.
+        """
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)
@@ -175,7 +177,10 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell."""
+    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell.
+
+    The label file is named only if it is not the default. `more` are further arguments.
+    """
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
         words += [str(file)] if command == "calibrate" else ["--labels", str(file)]

@@ -19,7 +19,10 @@ def default_labels(results: Path) -> Path:
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the label file next to the results or, for rescored results without one, that of the original results."""
+    """Return the label file next to the results, whether or not it exists.
+
+    For rescored results without one, return the label file of the original results.
+    """
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):
         return own

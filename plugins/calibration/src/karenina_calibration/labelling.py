@@ -66,9 +66,10 @@ class Labelling:
         """Open the labelling of results, using the draw in the label file or a new draw, which is written by
         `save_draw`.
 
-        A `count` larger than the draw extends it; a smaller `count` has no effect. `redraw` ignores the label file.
-        Raises `ConfigError` if the label file cannot be read or belongs to other results, or if `seed` or `simple` does
-        not match the recorded draw.
+        A new draw has `count` answers (60 by default), a random `seed` unless one is given, and ignores verdicts if
+        `simple` is true. A `count` larger than the draw extends it; a smaller `count` has no effect. `redraw` ignores
+        the label file. Raises `ConfigError` if the label file cannot be read or belongs to other results, if `seed` or
+        `simple` does not match the recorded draw, or if there are no answers.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -150,7 +151,8 @@ class Labelling:
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
         """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
 
-        Nothing is written. Raises `ConfigError` if the file cannot be read or contains a malformed label.
+        The suffix tells which of the two it is. `labeller` gave the labels in a sheet, unless a row names somebody
+        else. Nothing is written. Raises `ConfigError` if the file cannot be read or contains a malformed label.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)

@@ -52,6 +52,7 @@ def ask_answer(
 
     `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the ground
     truth changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
+    A skipped extracted value gets no label. `blind` is recorded in the label, and changes nothing else.
     """
     answer = asked.answer
     right: bool | None = None
@@ -128,11 +129,12 @@ def verdict_lines(answer: Answer) -> Sequence[str]:
 def write_label_page(
     path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
 ) -> Path | None:
-    """Write the labelling page for the answers in `asked` and return the new name of any earlier page.
+    """Write the labelling page for the answers in `asked`.
 
-    The page does not contain verdicts unless `show_verdict` is set. It saves a label file, and stores drafts in the
-    browser under the digest of the results. Raises `ConfigError` if `path` is a file of another kind or cannot be
-    written.
+    Return the new name of an earlier page at `path`, or None if there was none. The page does not contain verdicts
+    unless `show_verdict` is set. It saves a label file, and stores drafts in the browser under the digest of the
+    results. An empty `labeller` makes the page ask for the name. Raises `ConfigError` if `path` is a file of another
+    kind or cannot be written.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {

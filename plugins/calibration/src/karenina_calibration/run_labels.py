@@ -47,7 +47,11 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs whose result file has a label file, or why there are none."""
+    """Return the corrected rates of runs whose result file has a label file, or why there are none.
+
+    A run without a `model` gives one entry for each of its models. Other runs, and models with only trait scores, have
+    no entry.
+    """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
     for run in runs:
@@ -89,7 +93,10 @@ def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[Ru
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
-    """Return the note on a corrected rate, or on why there is none."""
+    """Return the note on a corrected rate, or on why there is none.
+
+    If there are `several` rates or runs, the text names the model of a run without a letter.
+    """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
     stale = f"; {text}" if (text := _stale(labels)) else ""

@@ -43,12 +43,13 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to be labelled as a sheet and return the new name of any earlier sheet.
+    """Write the answers to be labelled as a sheet: an Excel file if the suffix is `.xlsx`, otherwise CSV.
 
-    An answer's first row asks whether the answer is right. Each extracted value has a row that asks whether the answer
-    states this value. The `why` column says why an answer is being asked about again. The sheet does not contain
-    verdicts. Raises `ConfigError` if `path` is a file of another kind or cannot be written, and `LibraryMissing` if it
-    is an Excel file and openpyxl is not installed.
+    Return the new name of an earlier sheet at `path`, or None if there was none. An answer's first row asks whether the
+    answer is right. Each extracted value has a row that asks whether the answer states this value. The `why` column
+    says why an answer is being asked about again. The sheet does not contain verdicts. Raises `ConfigError` if `path`
+    is a file of another kind or cannot be written, and `LibraryMissing` if it is an Excel file and openpyxl is not
+    installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -56,7 +57,7 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
-    """Return the number of answers truncated in this kind of sheet because they are too long for a cell."""
+    """Return the number of answers truncated in an Excel sheet because they are too long for a cell, or 0 for CSV."""
     return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
 
 
@@ -83,9 +84,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook. Text is truncated to 32,000 characters.
+    """Return a function that writes the rows as an Excel workbook.
 
-    Raises `LibraryMissing` if openpyxl is not installed.
+    Text is truncated to 32,000 characters, and control characters are replaced by U+FFFD. Raises `LibraryMissing`, even
+    before the function is called, if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -117,12 +119,13 @@ def read_sheet(
 ) -> tuple[list[Label], list[str]]:
     """Return the labels in a sheet, and the places of rows for answers that are not in the results.
 
+    `labeller` gave the labels in rows without a name in the column `labeller`, and every label gets the `time`.
     Whatever the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
 
     A sheet from elsewhere needs the column `right` (or `human_label`) and either `item` or `question_id`, along with
-    `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
-    are left out. Raises `ConfigError` if the sheet cannot be read or a column is missing, and also, naming the row, if
-    a label is anything other than yes, no or unclear.
+    `answering_model` and `replicate` if a question has several answers. Rows without a label are left out. Raises
+    `ConfigError` if the sheet cannot be read or a column is missing, and also, naming the row, if a label is anything
+    other than yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []

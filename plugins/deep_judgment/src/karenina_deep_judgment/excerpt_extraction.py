@@ -45,8 +45,9 @@ async def extract_excerpts(
 ) -> ExtractedExcerpts:
     """Return excerpts from `text` for each item in `items`, which maps names to descriptions.
 
-    An item is retried only if the judge quoted something for it and none of the quotations is in the text; an empty
-    list is a valid reply. Raises `StructuredError` or `PortError` if the judge fails.
+    An item is retried, at most `limits.retries` times, only if the judge quoted something for it and none of the
+    quotations is in the text; an empty list is a valid reply. Raises `StructuredError` or `PortError` if the judge
+    fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)

@@ -246,8 +246,8 @@ class SearchableText:
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
         """Return `match` if it has the same numbers and negations as the excerpt.
 
-        Otherwise return the most similar passage nearby that has them. An alignment is as long as the excerpt, so a
-        word at either end can be missing or superfluous.
+        Otherwise return the most similar passage nearby that has them or, if there is none, a match with the similarity
+        -1. An alignment is as long as the excerpt, so a word at either end can be missing or superfluous.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -270,7 +270,10 @@ class SearchableText:
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Return whether the excerpt's words are in the same order in the passage and the text around it."""
+        """Return whether the excerpt's words are in the same order in the passage and the text around it.
+
+        An excerpt of at least 40 words may have one misplaced word.
+        """
         from rapidfuzz.distance import LCSseq
 
         quoted = _split_words(excerpt)
@@ -309,7 +312,10 @@ def _reordering_threshold(count: int) -> int:
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the span of the text that is most similar to the excerpt, or None if no span reaches the threshold."""
+    """Return the span of the text that is most similar to the excerpt, or None if no span reaches the threshold.
+
+    If the excerpt is longer than the text, the span is the whole text.
+    """
     from rapidfuzz import fuzz
 
     alignment = fuzz.partial_ratio_alignment(excerpt, text, score_cutoff=threshold * 100)
@@ -356,7 +362,7 @@ def _spaced_script(character: str) -> bool:
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """Return the start and end of the word at position `at`."""
+    """Return the start and end of the word at position `at`, or `at` twice if there is no word."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -366,7 +372,7 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """Return the end of the last word in a span."""
+    """Return the end of the last word in a span, or `start` if the span has no word."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end

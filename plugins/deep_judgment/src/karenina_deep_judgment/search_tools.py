@@ -50,7 +50,10 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` if no plugin offers the search tool selected by the setting named `setting`."""
+    """Raise `ConfigError` if no plugin offers the search tool selected by the setting named `setting`.
+
+    A function passed in Python is always accepted.
+    """
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -66,7 +69,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
     """Return a need if the search tool selected by the setting named `setting` is unavailable.
 
-    Returns an empty list otherwise. Makes no request.
+    Returns an empty list otherwise, even if no plugin offers the tool. Makes no request.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -150,7 +153,10 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return the titles, texts and URLs of the first results. Queries are cut to 400 characters."""
+        """Return the titles, texts and URLs of the first five results, or a sentence saying that there are none.
+
+        Queries are cut to 400 characters.
+        """
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
         reply: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
@@ -171,8 +177,9 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
     """Search for each excerpt, and add the results and the risk to the excerpt. Returns the number of model calls.
 
-    If the search for an excerpt fails, the excerpt gets the reason as `search_error` and no risk. The risk is "medium"
-    if the judge's reply contains none.
+    `chosen` is the name of a search tool, or a function. If the search for an excerpt fails, the excerpt gets the
+    reason as `search_error` and no risk. The risk is "medium" if the judge's reply contains none. Raises
+    `StructuredError` or `PortError` if the judge fails.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]
     results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
@@ -204,7 +211,10 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the search results and None for each query, or an empty string and the error if the search failed."""
+    """Return the search results and None for each query, or an empty string and the error if the search failed.
+
+    A warning is logged for each search that fails. Equal queries are sent once.
+    """
 
     def search(query: str) -> Awaitable[str]:
         if isinstance(chosen, str):

@@ -253,7 +253,8 @@ def resolve_trait_settings(
     """Return the deep judgment settings of a trait, or None if the trait is scored without deep judgment.
 
     Deep judgment applies only to LLM traits of kind boolean, score or literal, because a trait that fills a schema has
-    no score to reason about.
+    no score to reason about. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own settings are
+    invalid.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None

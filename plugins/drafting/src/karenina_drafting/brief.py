@@ -39,13 +39,17 @@ def plain_words(text: str) -> str:
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. Separators between groups of three digits are ignored."""
+    """Return the numbers in a text, in order. A number that directly follows a letter or a point, as in `B12`, is left
+    out.
+
+    Commas and no-break spaces between groups of three digits are ignored. The decimal separator is a point.
+    """
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
 
 
 def boolean_in(text: str) -> bool | None:
-    """Return True if a text starts with "yes" or "true", False if it starts with "no" or "false", otherwise None."""
+    """Return True if the first word of a text is "yes" or "true", False if it is "no" or "false", otherwise None."""
     first, _, _ = plain_words(text).partition(" ")
     return True if first in _YES else False if first in _NO else None
 
@@ -57,7 +61,9 @@ def date_of(text: str) -> date | None:
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, the month (by name or number) and the day of a date."""
+    """Return whether a text contains the year, the month (as a number, name or abbreviation) and the day, in any
+    order.
+    """
     if date_of(text) == day or day.isoformat() in text:
         return True
     words = re.findall(r"[0-9]+|[^\W\d_]+", text.casefold())
@@ -118,7 +124,7 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
-    """Yield the first two answers that differ in more than case and punctuation."""
+    """Yield the first two answers that differ from each other in more than case and punctuation."""
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""

@@ -55,7 +55,7 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
     The checks are, in this order: the template can be built; its ground truth passes and a changed ground truth fails;
     its names and descriptions do not reveal the ground truth (`karenina check`); its ground truth is in the reference
-    answer; the answers to other questions fail.
+    answer; the answers to other questions fail. The last two checks are made only if all the others pass.
     """
     try:
         answer = declare(proposal)
@@ -76,7 +76,11 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question, or None if it rejects the answer."""
+    """Return a problem if the template accepts the answer to another question, or None if it rejects the answer.
+
+    The template is filled in from the answer without a model. An answer whose values do not fit the template is
+    rejected.
+    """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
         accepted = Comparison(bound.bind(values)).passed() is True
@@ -88,8 +92,11 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 
 def read_value(kind: object, text: str) -> object:
-    """Return the value that the text of a short answer contains for a field of type `kind`, or None if there is
-    none.
+    """Return the value that the text of a short answer contains for a field of type `kind`.
+
+    Return None if there is no such value: no number (the first one counts, and must be whole for `int`), no boolean, no
+    date, or no choice that equals the text. A list is split at commas, semicolons, line ends and "and", and may be
+    empty. For any other type, return the stripped text.
     """
     match kind:
         case "int" | "float":
@@ -112,7 +119,7 @@ def read_value(kind: object, text: str) -> object:
 
 
 def _find_flaws(drafted: Question) -> Iterator[str]:
-    """Yield all the findings of `karenina check` for a question."""
+    """Yield all the findings of `karenina check` for a question, without its rubrics and workspace."""
     benchmark = Benchmark.create(name="Draft")
     benchmark.add_question(drafted.changed(rubric=None, dynamic_rubric=None, workspace_path=None))
     for finding in benchmark.check().findings:
@@ -122,7 +129,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
     """Yield a problem for each name containing a true value, and each description containing the reference answer.
 
-    A judge sees both. `karenina check` finds true values in descriptions.
+    A judge sees both. There is no problem if the question contains the value too, if the value is very short or just
+    "yes" or "no", or if the description also contains other choices. `karenina check` finds true values in
+    descriptions.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -151,7 +160,10 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`."""
+    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`.
+
+    A boolean must be the first word, as in `boolean_in`. Other values may be anywhere.
+    """
     match truth:
         case bool():
             return boolean_in(reference) is truth
@@ -174,7 +186,9 @@ def _texts(truth: object) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text is long enough to give the answer away, and is not just "yes" or "no"."""
+    """Return whether a text gives the answer away: it has at least three letters or digits, and is not just "yes" or
+    "no".
+    """
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 

@@ -70,8 +70,9 @@ class Selection:
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
     """Select the questions to draft templates for: `ids` or all, except those with a template, at most `limit`.
 
-    A template generated from the correct answer in a table does not count. Raises `ConfigError` if an ID is unknown, or
-    if there is no question with an answer to draft from.
+    Questions without an answer count towards `limit`. A template generated from the correct answer in a table does not
+    count as a template. Raises `ConfigError` if an ID is unknown, or if there is no question with an answer to draft
+    from.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -92,7 +93,11 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Return a benchmark with the `wanted` questions. Drafts must reject the answers to other questions in `every`."""
+    """Return a benchmark with the `wanted` questions, each with a placeholder template and its brief.
+
+    Drafts must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
+    says that the answers are prose. Rubrics and other fields of the questions are left out.
+    """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
     answered = [question for question in every if (question.raw_answer or "").strip()]
@@ -111,8 +116,9 @@ def make_config(
 ) -> tuple[VerificationConfig, list[str]]:
     """Return the configuration for the run, and the names of the given settings that do not affect drafts.
 
-    `tries` is the maximum number of drafts; None leaves the setting unchanged. Raises `ConfigError` unless exactly one
-    model is configured.
+    Settings that a drafting run sets itself, such as `answering_models`, are overridden without being listed. `tries`
+    is the maximum number of drafts; None leaves the setting unchanged. Raises `ConfigError` unless `settings` has
+    exactly one parsing model.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
@@ -269,7 +275,10 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    """Exit with `NOTHING_JUDGED` if the model failed for every question."""
+    """Print a note and exit with `NOTHING_JUDGED` if the model failed for every question that has an answer.
+
+    Otherwise, do nothing.
+    """
     from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]

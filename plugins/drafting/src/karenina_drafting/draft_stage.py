@@ -103,7 +103,9 @@ def draft_request(question: str, reference: str, *, from_response: bool) -> str:
 
 
 def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
-    """Return the messages to add to the conversation after a draft with problems."""
+    """Return the messages to add to the conversation after a draft with problems: the model's `reply`, and the
+    problems.
+    """
     listed = "\n".join(f"- {problem}" for problem in problems)
     text = f"Your draft does not pass its checks:\n{listed}\nCorrect this, and reply with the whole JSON object again."
     return [Message.assistant(reply), Message.user(text)]
@@ -112,9 +114,10 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the problems, if any, that occur when the model itself fills in the template from answers.
+    """Return the first problem, if any, that occurs when the model itself fills in the template from answers.
 
-    The reference answer must pass, and the first of the other answers must fail. Raises `PortError` if a call fails.
+    The reference answer must pass, and the first of the other answers must fail. A reply that does not fit the template
+    is a problem too. Raises `PortError` if a call fails.
     """
     try:
         filled = await _fill(context, bound, reference)
@@ -187,9 +190,10 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, and veto the item if the last draft fails.
+        """Draft and check a template, store the last draft in the result, and veto the item if that draft fails.
 
-        If a reply is not a proposal, the item's outcome is `PARSE_ERROR`.
+        If a reply is not a proposal, nothing is stored, and the item's outcome is `PARSE_ERROR`. Raises `PortError` if
+        a call fails.
         """
         try:
             last = await _draft(context)
@@ -213,9 +217,10 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes its checks, or the last draft if none does.
+    """Return the first draft that passes its checks, or the last of `draft_tries` drafts if none does.
 
-    Raises `PortError` if a call fails, and `StructuredError` if a reply is not a proposal.
+    If the reference answer is prose, the model must also be able to fill in the template from it. Raises `PortError` if
+    a call fails, and `StructuredError` if a reply is not a proposal.
     """
     from karenina_drafting.draft_checks import check_draft
 

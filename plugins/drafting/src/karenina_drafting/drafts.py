@@ -46,13 +46,19 @@ class Draft:
 def collect_drafts(
     questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
 ) -> list[Draft]:
-    """Return a draft for each question, in order. A question without a result had no answer to draft from."""
+    """Return a draft for each question, in order. A question without a result had no answer to draft from.
+
+    `others` maps the ID of each question to the IDs of the questions whose answers its draft must reject.
+    """
     by_id = {result.question_id: result for result in results}
     return [_make_draft(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason why there is none. Without a result, the question has no answer."""
+    """Return the draft in a result, or the reason why there is none. Without a result, the question has no answer.
+
+    The draft has `failed` if the result has no verdict or no recorded draft.
+    """
     if result is None:
         return Draft(question, reason="it has no answer")
     recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
@@ -71,9 +77,9 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
 
 
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
-    """Write the drafts as a YAML benchmark with a comment for each question.
+    """Write the drafts as a YAML benchmark called `name`, with a comment for each question.
 
-    Raises `ConfigError` if the file exists or cannot be written.
+    The first line names the drafting `model`. Raises `ConfigError` if the file exists or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -117,10 +123,7 @@ def foreign_synonyms(draft: Draft) -> dict[str, str]:
 
 
 def _comment(draft: Draft) -> str:
-    """Return the comment about a question, at most 600 characters long.
-
-    It says how the question's draft was checked, or why there is none.
-    """
+    """Return the comment about a question: how its draft was checked, or why there is none, cut to 600 characters."""
     if draft.answer is None:
         reason = in_one_line(draft.reason or "no reason is known")
         shown = reason if len(reason) <= _MOST_REASON else f"{reason[: _MOST_REASON - 3]}..."
@@ -136,7 +139,10 @@ def _tries(draft: Draft) -> str:
 
 
 def _entry(draft: Draft) -> dict[str, Any]:
-    """Return the YAML entry for a question. It has an `answer` only if there is a draft."""
+    """Return the YAML entry for a question: its ID, text, answer and keywords, and `answer` if there is a draft.
+
+    Other fields of the question are left out.
+    """
     question = draft.question
     entry: dict[str, Any] = {"id": question.id, "question": question.question}
     if question.raw_answer is not None:

@@ -76,7 +76,7 @@ class Proposal(BaseModel):
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
     """Return the declaration of the proposed template, in the form used under `answer` in a YAML file.
 
-    Raises `ProposalError` with the problems in all fields.
+    Raises `ProposalError` with the problems in all fields, one per line, or if there are not one to eight fields.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -133,9 +133,10 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a number.
+    """Return the type, ground truth and rule for a number. The type is `int` for `NumericExact` with a whole number.
 
-    Raises `ProposalError` unless the ground truth is a single number, with a valid tolerance for `NumericTolerance`.
+    Raises `ProposalError` unless the ground truth is a single text containing one number, with a valid tolerance for
+    `NumericTolerance`.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -155,7 +156,7 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
     """Return the type, ground truth and rule for a boolean.
 
-    Raises `ProposalError` if the ground truth is not a boolean.
+    Raises `ProposalError` unless the ground truth is a single text starting with yes, no, true or false.
     """
     truth = boolean_in(_single(texts))
     if truth is None:

@@ -83,7 +83,12 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """Return the trait's function. Raises `CallableTraitError` if it is unavailable or not trusted."""
+    """Return the trait's function: the one passed in Python, the one at its import path, or the one in its source
+    code.
+
+    The function's module is imported, or the trusted source code executed. Raises `CallableTraitError` if the function
+    is unavailable or not trusted.
+    """
     if trait.given is not None:
         return trait.given
     if trait.function is not None:
@@ -105,7 +110,7 @@ def _import_function(path: str, trust: Trust) -> Function:
     """Return the function at an import path such as `package.module:function`, importing its module.
 
     Raises `CallableTraitError` if the function cannot be imported, is not callable, or is an untrusted function of the
-    standard library.
+    standard library. Exceptions other than `ImportError` and `AttributeError` raised by the module are not caught.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -138,10 +143,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Return the function defined by trusted source code.
+    """Execute trusted source code, and return the function that it defines. The result is cached.
 
-    If the source defines several functions, returns the one with the trait's name or, failing that, the only public
-    one. Raises `CallableTraitError` if the source fails or the choice is ambiguous.
+    If the source defines several functions, returns the one called `name`, as the trait, or, failing that, the only
+    public one. Raises `CallableTraitError` if the source fails or the choice is ambiguous.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}

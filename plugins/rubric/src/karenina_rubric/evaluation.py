@@ -51,8 +51,8 @@ class Presence:
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
     """Ask the judge, in a single call for all traits, which of their concepts are present in `text`.
 
-    If the call fails, or the reply is still invalid after one retry, the result has an error, and no trait is scored or
-    skipped.
+    If the call fails, or the reply is still invalid after one retry, a warning is logged, the result has an error, and
+    no trait is scored or skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -150,7 +150,7 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the question contains source code or an invalid trait.
+        """Return whether the question has an invalid trait, or a trait whose function is source code.
 
         If no judge is configured, always returns True.
         """
@@ -215,7 +215,10 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores and for the deep judgment of traits."""
+        """Set the result fields and artifacts for the scores and for the deep judgment of traits.
+
+        `llm_traits` contains the names of the LLM traits that were to be scored.
+        """
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
@@ -278,7 +281,10 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name."""
+    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name.
+
+    If the evaluator raises an exception, all its traits get an error.
+    """
     names = {trait.name for trait in traits}
     try:
         scores = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
@@ -371,7 +377,8 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
+    """Return the trait evaluators of all plugins, by descending precedence, then by name: the order in which traits are
+    offered to them.
 
     Invalid evaluators are omitted. They were already listed as failed when their plugins were loaded.
     """

@@ -124,7 +124,7 @@ class KindEvaluator(Generic[TraitT]):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
+        """Return one score for each trait of this kind, in the order of `traits`. Other traits get none."""
 
         async def score(trait: TraitT) -> TraitScore:
             return await self.score(trait, text, context)
@@ -154,8 +154,9 @@ class ResultFields:
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
         """Add the outcome of one trait.
 
-        If a score does not fit its field, only this trait fails. Values in `fields` that do not fit are stored as
-        unfit, and the trait does not fail.
+        A score whose `result_field` is not a field of the result becomes an entry in `other_trait_scores`. If a score
+        does not fit its field, only this trait fails. Values in `fields` that do not fit are stored as unfit, and the
+        trait does not fail. A score of None without an error gets an error.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -221,8 +222,8 @@ class DeepJudgmentSummary:
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
     """Summarize `trait_metadata` and `deep_judgment_rubric_scores`, the fields returned by deep-judgment evaluators.
 
-    `names` contains the names of the LLM traits. Those in neither field were scored without deep judgment. A trait
-    without a score is not listed as lacking excerpts.
+    If both are missing, deep judgment was not performed. `names` contains the names of the LLM traits. Those in neither
+    field were scored without deep judgment. A trait without a score is not listed as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}

@@ -136,7 +136,10 @@ class LLMTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
+        """Return one score for each trait, in any order. A trait that fails has an error in its score.
+
+        Raises `PortError` if a call for several traits cannot reach the judge.
+        """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         blind = [trait for trait in asked if not sees_truth(trait)]
         informed = [trait for trait in asked if sees_truth(trait)]
@@ -173,7 +176,11 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Make a single call about all traits, and return the valid scores in the reply by trait name."""
+        """Make a single call about all traits, and return the valid scores in the reply by trait name.
+
+        A warning is logged for the others; if the reply cannot be parsed, there are no scores. Raises `PortError` if
+        the call fails.
+        """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits))
         reply = await context.parser().parse(messages, schema)

@@ -81,7 +81,11 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the confusion lists in a judge's reply. Raises `InvalidReply` for an unknown number or a null list."""
+    """Return the confusion lists in a judge's reply.
+
+    Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
+    it is empty.
+    """
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
         fp, tn = _split_numbered(

@@ -81,7 +81,10 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """Return the text of a request: the concepts, the question, and the fenced response."""
+    """Return the text of a request: the concepts, the question, and the fenced response.
+
+    A concept is the trait's summary or, if it has none, its description.
+    """
     listed = "\n".join(f'- "{trait.name}": {trait.summary or trait.description}' for trait in traits)
     return f"Concepts to look for:\n{listed}\n\n{_question_and_response(question, response)}"
 
@@ -97,6 +100,6 @@ def _number_lines(things: Sequence[str]) -> str:
 
 
 def _describe_trait(trait: LLMRubricTrait) -> str:
-    """Return the trait's name, its description or summary, and its scale for a prompt."""
+    """Return the trait's name, its description (or its summary if it has none), and its scale for a prompt."""
     about = trait.description or trait.summary
     return f'- "{trait.name}"{f": {about}" if about else ""}\n  Score: {describe_scale(trait)}'

@@ -121,7 +121,11 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Return the schema without titles, defaults and examples, and with references to the prefixed definitions."""
+    """Return the schema without titles, defaults and examples, and with references to the prefixed definitions.
+
+    In every object with properties, all of them are required, and others are forbidden unless the schema says
+    otherwise.
+    """
     if isinstance(schema, list):
         return [_clean_schema(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):

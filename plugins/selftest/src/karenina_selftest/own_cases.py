@@ -101,9 +101,9 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Return a number converted from the unit in `description`.
+    """Return a number converted from the unit in `description` to another one, with that unit: `77 degrees Fahrenheit`.
 
-    Returns None if the description contains no known unit, or several.
+    Returns None if `value` is not a number, or if the description contains no known unit, or several.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
@@ -175,7 +175,11 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Return passing and failing values in words. Raises `_NoCases`, with the reason, if there are none."""
+    """Return passing and failing values in words, for every field that a judge fills in.
+
+    Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge,
+    compares by embeddings, has patterns, or gives its own values the wrong verdict.
+    """
     if not bound.judge_fields:
         raise _NoCases("its template needs no judge")
     if bound.is_slow:
@@ -206,7 +210,9 @@ def _values_of(bound: BoundTemplate) -> _Values:
 
 
 def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:
-    """Raise `_NoCases` unless the template, without its patterns, gives these values the verdict `passes`."""
+    """Raise `_NoCases` if the template has patterns, fails to compare `values`, or does not give them the verdict
+    `passes`.
+    """
     try:
         answer = bound.bind(values)
         verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed
@@ -220,7 +226,10 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name of each case, whether it must pass, and its text."""
+    """Yield the name of each case, whether it must pass, and its text.
+
+    The true value is not denied if a value is a boolean, and it is converted only if it has a known unit.
+    """
     truth, wrong = state(names, values.true), state(names, values.false)
     yield "plain", True, truth
     yield "wrong", False, wrong

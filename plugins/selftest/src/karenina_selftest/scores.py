@@ -99,7 +99,10 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, based on all of its results. `name` is the judge's name."""
+    """Return the score of one judge, based on all of its results. `name` is the judge's name.
+
+    Wrong passes come first among the misses.
+    """
     judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
     return JudgeScore(
         judge=results[0].metadata.parsing_model,
@@ -152,7 +155,10 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if the lower limit `least` cannot be reached even if every verdict is right."""
+    """Raise `ConfigError` if the lower confidence limit cannot reach `least` even if every verdict is right.
+
+    `passes` selects the cases that must pass (sensitivity) or those that must fail (specificity).
+    """
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low
     if best is not None and best >= least:
@@ -219,7 +225,9 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Return a rate with its interval and counts, or a statement that no case of this kind was judged."""
+    """Return a rate with its interval and counts, or a statement that no case of this `kind` ("that must fail") was
+    judged.
+    """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"no case {kind} was judged"
     rough = "rough " if rate.is_rough else ""

@@ -42,7 +42,9 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Return a benchmark with one question for each case."""
+    """Return a benchmark with one question for each case, under the case's ID. Rubrics, few-shot examples and
+    workspaces are removed, and the family becomes the only keyword.
+    """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
         benchmark.add_question(
@@ -59,9 +61,11 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test: the judges and prompts in `settings`, and the answers in the cases.
+    """Return the configuration of a self-test: the given `settings`, and the answers in the cases as the answering
+    model.
 
-    Raises `ConfigError` if no judge is configured.
+    The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if no
+    judge is configured.
     """
     chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not chosen.get("parsing_models"):
@@ -108,7 +112,7 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return a message for each limit that the score does not meet."""
+        """Return a message for each limit that the score does not meet, or for which no case was judged."""
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -214,9 +218,11 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the selected cases and the total number of cases. At most `limit` cases are selected, evenly spaced.
+    """Return the selected cases and the number of cases before the selection. At most `limit` cases are selected,
+    evenly spaced.
 
-    Raises `ConfigError` if a family is unknown or no case is selected.
+    With `own_only`, the shipped cases are not used. No `families` means all. A note lists the questions from which no
+    cases are made. Raises `ConfigError` if a family is unknown, no case is selected, or `own_only` has no benchmark.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
@@ -262,7 +268,10 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the digest of the pack, the file, and the number of cases."""
+    """Return a description of the cases: the digest of the pack (unless `own_only`), the file, and the number of cases.
+
+    `used` is the number of selected cases, and `every` is the number before the selection.
+    """
     from karenina_selftest.cases import pack_digest
 
     parts = [*([] if own_only else [f"pack {pack_digest()}"]), *([file.name] if file is not None else [])]
@@ -282,7 +291,9 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    """Exit with `NOTHING_JUDGED` if no case was judged, or with `FAILED` if a limit is not met."""
+    """Print the messages in `unmet`, then exit with `NOTHING_JUDGED` if no case was judged, or `FAILED` if a limit is
+    not met.
+    """
     from karenina_terminal.screen import ExitCode
 
     for text in unmet:

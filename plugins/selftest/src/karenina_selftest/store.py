@@ -61,10 +61,10 @@ class _Scores(BaseModel, defer_build=True):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be written.
+    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be read or written.
 
-    A score replaces any earlier score for the same judge, cases and settings. `cases` describes the cases, `settings`
-    is a digest of the configuration, and `results` is the result file.
+    A score replaces any earlier score for the same judge, cases and settings. Only the last 20 scores of a judge are
+    kept. `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -98,7 +98,7 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), oldest first.
+    """Return the stored scores of a judge (`interface:model_name`), oldest first. There may be none.
 
     Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
@@ -117,7 +117,11 @@ def _path(judge: str) -> Path:
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that affect verdicts. Keys, URLs and recorded answers are not included."""
+    """Return a digest of the settings that affect verdicts.
+
+    Of each judge, only the interface, model name, system prompt and temperature count. Keys, URLs, recorded answers and
+    the run's name are not included.
+    """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     judges = [
         (model.interface, model.model_name, model.system_prompt, model.temperature)
@@ -179,7 +183,8 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     """Return a note with the last self-test of each judge in the runs that was tested.
 
-    Only the first 100 results of each run are read. Raises `UserStateError` if stored scores cannot be read.
+    Only the first 100 results of each run are read, and runs without a result file are skipped. Raises `UserStateError`
+    if stored scores cannot be read.
     """
     judges: dict[str, None] = {}
     for run in runs:

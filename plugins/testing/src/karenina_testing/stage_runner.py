@@ -41,7 +41,10 @@ class StagePorts:
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply from the adapter's port."""
+        """Return the reply from the adapter's port, which is opened on first use.
+
+        Raises `PluginError` if the adapter is not installed, and `LookupError` if it has no port of the requested kind.
+        """
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
@@ -163,7 +166,8 @@ async def run_stage(
     keyed by their names in the configuration. `plugins` are additional plugins that the stage uses through the context
     (trait evaluators, prompt instructions).
 
-    Await the returned run's `end` to run the stage's clean-up.
+    An exception raised by the stage becomes the `error` of the returned run. Await the run's `end` to run the stage's
+    clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)

@@ -65,7 +65,7 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields that do not declare whether a benchmark may set them.
+    """Return the fields, as `Model.field`, that do not declare whether a benchmark may set them.
 
     A field that no benchmark may set is marked `never`.
     """

@@ -95,7 +95,8 @@ class TraitContract(PluginContract):
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
         """Return the scores of the answer `text` for the `traits` (default: the sample trait).
 
-        Raises `RuntimeError` if the evaluation failed as a whole.
+        Raises `RuntimeError` if the evaluation failed as a whole, or if the evaluator does not claim these traits or
+        claims a trait of another kind.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)
         others = [other for other in OTHERS if not isinstance(other, type(self.trait))]

@@ -115,7 +115,10 @@ class WireFormat:
         return Reply(self.error(status, message), status, named)
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        """Return a successful reply with `text` and tool calls."""
+        """Return a successful reply with `text` and tool calls.
+
+        The default `finish_reason` is `tool_calls` if there are calls, otherwise `stop`.
+        """
         reason: FinishReason = finish_reason or ("tool_calls" if calls else "stop")
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 

@@ -4,9 +4,9 @@ It speaks OpenAI's chat completions and Anthropic's Messages API, streamed or no
 
     from karenina_testing.server import ScriptedServer, faults
 
-with ScriptedServer({"France": "Paris.", "Spain": [faults.status(429, retry_after=1), "Madrid."]}) as server: ... # ask
-the model at f"{server.url}/v1" for the capital of Spain, twice assert [entry.status for entry in server.log["Spain"]]
-== [429, 200]
+    with ScriptedServer({"France": "Paris.", "Spain": [faults.status(429, retry_after=1), "Madrid."]}) as server:
+        ...  # ask the model at f"{server.url}/v1" for the capital of Spain, twice
+        assert [entry.status for entry in server.log["Spain"]] == [429, 200]
 
 `Side` can inject faults into a share of all calls. A server can have one side for the answering model and one for the
 judge. `python -m karenina_testing.server` runs a server in its own process. The only dependencies are the standard

@@ -27,9 +27,9 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Return the items for both sides from JSON lines.
+    """Return each item's replies from JSON lines, keyed by side (`answer` and `judge`) and item.
 
-    Raises `ValueError`, with the line number, if a line is malformed.
+    A line without a side counts for both. Raises `ValueError`, with the line number, if a line is malformed.
     """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
@@ -45,10 +45,12 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Return a line's item, its side (None for both), and what to send (None for the default reply).
+    """Return a line's item, its side (`answer`, `judge`, or None for both), and what to send (None for the default
+    reply).
 
-    Raises `TypeError` if the line is not a JSON object, and `ValueError` if the side or fault is unknown or there is no
-    item.
+    The item is the value of `item`, `question` or `case`. A `fault` takes precedence over `text`, and `text` over a
+    literal reply. Raises `TypeError` if the line is not a JSON object, and `ValueError` if the side or fault is unknown
+    or there is no item.
     """
     if not isinstance(case, Mapping):
         raise TypeError("it is not a JSON object")

@@ -124,7 +124,10 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Return the next request, or None if it is incomplete. Raises `MalformedRequest` if it is not HTTP."""
+        """Remove the next request from the received data and return it, or return None if it is incomplete.
+
+        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if the request is not HTTP.
+        """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
@@ -152,7 +155,9 @@ class Connection(asyncio.Protocol):
         return Request(method, target.rpartition(" ")[0] or target, head, body, self._number)
 
     def _write(self, reply: Reply, request: Request, leaves: bool) -> None:
-        """Send a reply that is ready."""
+        """Send a reply that is ready, then end or keep the connection. `leaves` says whether the client asked to close
+        it.
+        """
         if reply.raw is not None:
             self._transport.write(reply.raw)
         else:
@@ -164,7 +169,9 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end` and on whether the client `leaves`."""
+        """Close, reset or keep the connection, depending on `reply.end`. A connection to be kept is closed if the
+        client `leaves`, which means that it asked for this.
+        """
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()

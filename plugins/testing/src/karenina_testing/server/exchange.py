@@ -197,7 +197,7 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 def event(data: Any, name: str = "") -> bytes:
-    """Return a server-sent event."""
+    """Return a server-sent event with `data` as JSON. It has no `event` line if there is no `name`."""
     line = f"event: {name}\n" if name else ""
     return f"{line}data: {json.dumps(data)}\n\n".encode()
 

@@ -27,7 +27,7 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply, or the good one if the fault does not apply."""
+        """Return the bad reply, with the fault's name, or the good one if the fault does not apply."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 
@@ -35,7 +35,7 @@ class Fault:
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
     """Return a fault that replies with a status. The default `body` is an error in the request's API format.
 
-    `_` in header names is replaced by `-`.
+    `retry_after` is the value of the header `Retry-After`. `_` in the names of other `headers` is replaced by `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:
@@ -77,7 +77,7 @@ cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data
 """The body ends after a third, with the matching Content-Length."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _insert_invalid_bytes))
-"""The first string in the body starts with bytes that are not UTF-8."""
+"""The first text in the body starts with bytes that are not UTF-8."""
 
 byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
 """The body starts with a byte-order mark."""
@@ -199,7 +199,10 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return a fault that sends `data` in place of the whole reply, including the status line."""
+    """Return a fault that sends `data` in place of the whole reply, including the status line.
+
+    `end` is what happens to the connection afterwards, as in `Reply`.
+    """
     return Fault("raw", lambda _, __: Reply(raw=data, end=end))
 
 
@@ -276,7 +279,11 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Return the data with two bytes that are not UTF-8 inserted at the start of its first string."""
+    """Return the data with two bytes that are not UTF-8 inserted at the start of a string.
+
+    This is the first string under the key `content`, otherwise the first under `text`, otherwise the first of all. Data
+    without a string begins with the two bytes.
+    """
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:
             return data.replace(mark, mark + b"\xff\xfe", 1)

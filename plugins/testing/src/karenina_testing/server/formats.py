@@ -50,7 +50,7 @@ def spoken(request: Request, said: Say) -> Reply:
 def as_forced_call(said: Say, request: Request) -> Say:
     """Return `said` as a call to the tool that `request` forces.
 
-    Unchanged if no tool is forced or the text is not a JSON object.
+    Unchanged if no tool is forced, `said` already has calls, or the text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
@@ -66,7 +66,10 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return the body of an error reply in the request's API format."""
+    """Return the body of an error reply in the request's API format.
+
+    `status` decides the type of a Messages API error; a chat completions error does not depend on it.
+    """
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 

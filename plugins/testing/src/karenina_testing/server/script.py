@@ -69,7 +69,10 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault assigned to a call by `shares`, or None if none is assigned."""
+        """Return the fault assigned to a call by `shares`, or None if none is assigned.
+
+        `side` is `answer` or `judge`.
+        """
         if not self.shares:
             return None
         digest = hashlib.blake2b(f"{self.seed} {side} {item} {call}".encode("utf-8", "replace"), digest_size=8).digest()
@@ -200,7 +203,7 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Count a call and return its entry, without the reply."""
+        """Count a call and return its entry, without the reply. Raises whatever `item_of` or `is_judge` raises."""
         side = "judge" if self.is_judge(request) else "answer"
         item = self.item_of(request) if self.item_of is not None else self._item(request)
         self._calls[side, item] += 1
@@ -237,7 +240,10 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call and the fault to apply to it. A fault uses up the next reply in the sequence."""
+    """Return the reply to a call and the fault to apply to it. A fault uses up the next reply in the sequence.
+
+    The reply is None (the default reply) if no reply follows the fault.
+    """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
     fault = left[0] if left and isinstance(left[0], Fault) else None

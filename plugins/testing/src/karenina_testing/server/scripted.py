@@ -112,7 +112,7 @@ class ScriptedServer:
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait up to `WAIT` seconds for `number` calls and return whether they arrived.
+        """Wait up to `WAIT` seconds for at least `number` calls and return whether they arrived.
 
         This method blocks, so call it in a thread.
         """
