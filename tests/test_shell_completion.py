@@ -148,6 +148,13 @@ def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path, ending: str)
     assert 17 <= len(found) <= 20
 
 
+def test_a_large_file_without_a_question_at_its_beginning_has_no_ids(tmp_path: Path) -> None:
+    file = tmp_path / "big.yaml"
+    file.write_text(f"karenina: 1\nname: {'w' * MAX_BYTES}\nquestions:\n  - id: a\n    question: Which?\n", "utf-8")
+
+    assert read_question_ids(file) == []
+
+
 def test_bash_itself_completes_with_the_printed_script(tmp_path: Path) -> None:
     (tmp_path / "genes.yaml").write_text(BENCHMARK, "utf-8")
     program = f"""

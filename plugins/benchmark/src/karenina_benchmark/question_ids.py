@@ -65,7 +65,7 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     """Return the question ids in YAML. If the text is not `whole`, the last item is left out. Without PyYAML's C
     library, only the first 100,000 characters are read.
 
-    Raises `ValueError` if the YAML is invalid, and `IndexError` if an incomplete text contains no item.
+    Raises `ValueError` if the YAML is invalid.
     """
     import yaml
 
@@ -73,12 +73,12 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     if loader is None and len(text) > _SLOW_YAML:
         text, whole = text[:_SLOW_YAML], False
     if not whole:
-        text = text[: [match.start() for match in _ITEM.finditer(text)][-1]]
+        text = text[: max((match.start() for match in _ITEM.finditer(text)), default=0)]
     try:
         document = yaml.load(text, loader or yaml.BaseLoader)  # noqa: S506 - it builds texts, lists and tables only
     except yaml.YAMLError as error:
         raise ValueError("the file is not valid YAML") from error
-    return _ids_of(document.get("questions") or ())
+    return _ids_of(document.get("questions") or ()) if document is not None else ()
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
