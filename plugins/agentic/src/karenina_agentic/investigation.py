@@ -146,8 +146,8 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 
     Files from the answering agent that cannot be copied (such as the links in a virtual environment that point outside
     the workspace root) are omitted with a warning. If they were an error, an agent could escape judgement by creating
-    such files. For the same reason, a workspace that the agent removed is judged as empty. Raises `WorkspaceError` if
-    there is no workspace to copy.
+    such files. For the same reason, a workspace that the agent removed is judged as empty, unless it was the question's
+    own folder. Raises `WorkspaceError` if there is no workspace to copy, or if it is too large.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:

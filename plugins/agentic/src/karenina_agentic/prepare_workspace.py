@@ -159,7 +159,10 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether an agent parses templates or scores an agentic trait of the question."""
+    """Return whether an agent parses templates or scores an agentic trait of the question.
+
+    Unlike in `needs_workspace`, it does not matter whether the agent may see the workspace.
+    """
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
 

@@ -94,7 +94,7 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path.
+    """Write a permanent copy of the trace and return its path. Raises `WorkspaceError` if it cannot be written.
 
     The copy is placed next to the workspace or, if there is no workspace, in a new temporary folder.
     """

@@ -146,7 +146,7 @@ def copy_folder(
 
 
 def check_links(folder: Path, root: Path) -> None:
-    """Raise `WorkspaceError` for the first link below `folder` that points outside `root`."""
+    """Raise `WorkspaceError` for the first link below `folder` that points outside `root` or is circular."""
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
@@ -221,7 +221,11 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder that is not a link. Anything else is left out, and so are unreadable files."""
+        """Copy a file or folder that is not a link. Anything else is left out, and so are unreadable files.
+
+        `real` is the file or folder in the open folder `parent`, `place` is its path in messages (a link to it, if
+        there is one), and `copied` is the path of the copy.
+        """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
         elif stat.S_ISREG(status.st_mode):

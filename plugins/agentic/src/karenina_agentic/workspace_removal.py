@@ -165,7 +165,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Remove a deleted folder from the list. If the list is then empty, delete the file."""
+        """Remove a deleted folder from the list, if it is there. If the list is then empty, delete the file."""
         with self._lock:
             if folder.path not in self._paths:
                 return

@@ -160,7 +160,10 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Return how well the values extracted by each judge agree with people, by field and trait."""
+    """Return how well the values extracted by each judge agree with people, by field and trait.
+
+    A value counts only if a majority of its labels says that it is right, or that it is wrong.
+    """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
     for entry in labelled:

@@ -134,7 +134,10 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files, starting with the one next to the results. Raises `ConfigError` if there are none."""
+    """Return the label files, starting with the one next to the results, if it exists.
+
+    Raises `ConfigError` if there are none.
+    """
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
         beside = find_labels_file(Path(results))

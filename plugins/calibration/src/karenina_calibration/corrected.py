@@ -125,8 +125,8 @@ def _strata(
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
     """Return the PPI++ estimate of the share of right answers.
 
-    Returns None unless each answer has a verdict from exactly one judge, at least two answers are labelled, and some
-    are not.
+    `own` are the model's answers, and `usable` are those labelled right or wrong. Returns None unless each answer has a
+    verdict from exactly one judge, at least two answers are labelled, and some are not.
     """
 
     def verdict(answer: Answer) -> bool | None:

@@ -145,12 +145,13 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Return a random draw of `count` answers, stratified by model and verdicts or, if `simple` is true, only by model.
+    """Return a random draw of `count` answers, stratified by model and verdicts or, if `simple` is true, only by
+    model.
 
-    Strata with fewer than five answers are merged with another stratum of the same model, and at least five answers are
-    drawn from each stratum, which may add up to more than `count`. `before` is an earlier draw from the same results,
-    to be extended. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError` if
-    there are no answers.
+    Strata with fewer than five answers are merged with another stratum of the same model, and at least five answers, or
+    all if there are fewer, are drawn from each stratum, which may add up to more than `count`. `before` is an earlier
+    draw from the same results, to be extended. `results` is the name of the result file, and `made` is the current
+    time. Raises `ConfigError` if there are no answers.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answers that could be labelled"])

@@ -206,10 +206,11 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits and its interval. `units` contains the statistical unit of each item.
+    """Return the weighted share of hits and its interval, or a rate without a value if there are no items.
 
-    The interval is Wilson's interval at the effective size, which is smaller if items in the same unit are alike or if
-    weights differ. With equal weights, it is the interval used for pass rates.
+    `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
+    is smaller if items in the same unit are alike or if weights differ. With equal weights, it is the interval used for
+    pass rates.
     """
     plain = _count(units, hits).rate()
     if not hits or len(set(weights)) == 1:

@@ -68,8 +68,8 @@ class Labelling:
 
         A new draw has `count` answers (60 by default), a random `seed` unless one is given, and ignores verdicts if
         `simple` is true. A `count` larger than the draw extends it; a smaller `count` has no effect. `redraw` ignores
-        the label file. Raises `ConfigError` if the label file cannot be read or belongs to other results, if `seed` or
-        `simple` does not match the recorded draw, or if there are no answers.
+        the label file. Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw
+        has another `seed` or is not `simple` although this is asked for, or if there are no answers.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()

@@ -159,7 +159,10 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return what a row is about: the answer, or the kind and name of an extracted value."""
+    """Return what a row is about: the answer, or the kind and name of an extracted value.
+
+    A row without the column `asked` is about the answer.
+    """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name
 

@@ -46,8 +46,8 @@ class DeepJudgmentAutoFail(AutoFailStage):
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the stage is skipped, or None if an attribute lacks excerpts.
 
-        The stage is skipped if no excerpts were requested, no attribute lacks excerpts, the fields are undecided, or
-        the model abstained.
+        The stage is skipped if deep judgment was not performed, no excerpts were requested, no attribute lacks
+        excerpts, the fields are undecided, or the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"

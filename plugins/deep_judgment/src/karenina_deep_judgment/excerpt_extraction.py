@@ -109,7 +109,7 @@ def _sort_quotes(
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
     """Return a message for the judge that explains why a quotation was rejected.
 
-    The message includes the most similar passage, shortened, if there is one.
+    The message includes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":

@@ -117,7 +117,10 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return a list containing the part of a request with the fenced excerpts, or an empty list if there are none."""
+    """Return a list containing the part of a request with the fenced excerpts.
+
+    The list is empty if `excerpts` is None.
+    """
     if excerpts is None:
         return []
     shown = {

@@ -61,8 +61,9 @@ def date_of(text: str) -> date | None:
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, the month (as a number, name or abbreviation) and the day, in any
-    order.
+    """Return whether a text contains the year, the month (as a number, name or abbreviation) and the day of a date.
+
+    They may be in any order and place.
     """
     if date_of(text) == day or day.isoformat() in text:
         return True

@@ -95,7 +95,10 @@ def check_new(path: Path) -> None:
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
-    """Yield the YAML file in parts. Synonyms that do not occur in the question's answer are marked with a comment."""
+    """Yield the YAML file in parts, for a benchmark called `name` whose drafts were written by `model`.
+
+    Synonyms that do not occur in the question's answer are marked with a comment.
+    """
     passed = sum(draft.answer is not None for draft in drafts)
     yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
     yield "# Review every field before you use this file: does it ask for what matters, and is every rule right?\n"

@@ -150,7 +150,8 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the question has an invalid trait, or a trait whose function is source code.
+        """Return whether `before_run` must see the question, because it has a trait whose function is source code, an
+        invalid pattern, or an unusable `include_ground_truth`.
 
         If no judge is configured, always returns True.
         """
@@ -163,7 +164,8 @@ class RubricEvaluation(Stage):
     ) -> Iterable[ModelNeed]:
         """Log a warning for untrusted code. Returns no needs.
 
-        Raises `ValueError` if a trait is invalid, or if traits need a judge but none is configured.
+        Raises `ValueError` if the pattern of a regex trait does not compile, if `include_ground_truth` is invalid or
+        set although there is no ground truth, or if traits need a judge but none is configured.
         """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
@@ -195,7 +197,10 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Determine which dynamic traits apply, score them and the static traits, and record the results."""
+        """Determine which dynamic traits apply, score them and the static traits, and record the results.
+
+        If the judge cannot decide which dynamic traits apply, each of them gets an error.
+        """
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text

@@ -21,7 +21,9 @@ def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
 
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Provide evaluators for rubric traits. Each trait goes to the first evaluator that claims it."""
+    """Provide evaluators for rubric traits. Each trait goes to the first evaluator that claims it, by descending
+    precedence.
+    """
 
 
 def offered(plugins: Plugins) -> None:

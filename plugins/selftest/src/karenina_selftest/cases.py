@@ -56,7 +56,9 @@ class PackCase:
         return f"{'honest' if self.passes else 'attack'}/{self.family}/{self.name}"
 
     def render(self, truth: str, wrong: str) -> str:
-        """Return the answer, with the placeholders replaced by the true and wrong values."""
+        """Return the answer, with the placeholders replaced by the true and wrong values or by what is made from them,
+        such as the base64 form of an instruction. It starts with the repetitions of `repeated`.
+        """
         sentence = ENCODED.format(truth=truth)
         marks = {
             "[[truth]]": truth,

@@ -63,7 +63,9 @@ class StagePorts:
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the result of `ask`. Raises `PortError` if the call fails or reaches the time limit."""
+        """Return the result of `ask`, without recording it. Raises `PortError` if the call fails or reaches the time
+        limit.
+        """
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:

@@ -67,7 +67,10 @@ class CallContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close the port and assert that nothing is left behind."""
+        """Return the result of `use` with a new port, then close the port and assert that nothing is left behind.
+
+        The port's model has its server at `url`, and `fields` as additional fields.
+        """
 
         async def run() -> T:
             before = child_processes()
@@ -81,7 +84,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make one call that must fail and return its error."""
+        """Make one call that must fail and return its error. `url` and `fields` have the same meaning as in `using`."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:

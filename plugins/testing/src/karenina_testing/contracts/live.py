@@ -90,7 +90,10 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close it twice and assert that nothing is left behind."""
+        """Return the result of `use` with a new port, then close it twice and assert that nothing is left behind.
+
+        `fields` are passed to `live`.
+        """
 
         async def run() -> T:
             processes, sockets = child_processes(), open_sockets()

@@ -94,7 +94,10 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply, limited to what is specified by `odd`."""
+    """Return the outcome of an odd reply, limited to what is specified by `odd`.
+
+    A message or note that contains the words required by `odd` is replaced by these words.
+    """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome), usage)

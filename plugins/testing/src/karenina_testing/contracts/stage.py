@@ -273,7 +273,7 @@ class ParseStageContract(StageContract):
 
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
-        """The template's ground truths as strings, without booleans and empty values."""
+        """The template's ground truths as strings, one for each element of a list, without booleans and None."""
         parts = [part for value in self.template.expected().values() for part in _parts(value)]
         return [str(value) for value in parts if value is not None and not isinstance(value, bool)]
 

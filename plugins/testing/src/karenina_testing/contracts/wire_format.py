@@ -92,7 +92,7 @@ class WireFormat:
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
-        """Return a model whose server is at `url`."""
+        """Return a model whose server is at `url`. `fields` replace or add to the model's fields."""
         values = {"endpoint_base_url": url + self.base_path, "endpoint_api_key": KEY, **self.fields, **fields}
         return ModelConfig(id="contract", interface=self.interface, model_name="contract-model", **values)
 
@@ -105,7 +105,7 @@ class WireFormat:
 
     @contextmanager
     def server(self, *answers: One) -> Iterator[ScriptedServer]:
-        """Run a server that sends the answers in order and then repeats the last one."""
+        """Run a server inside the block. It sends the answers in order and then repeats the last one."""
         with ScriptedServer(Side(answers), is_call=self.is_call, item_of=lambda _: "") as running:
             yield running
 

@@ -267,7 +267,7 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
-    """Parse a number in the number system `system`. Raises `MalformedRequest` if the text is not such a number."""
+    """Parse a number with the base `system`. Raises `MalformedRequest` if the text does not match `pattern`."""
     if not pattern.fullmatch(text):
         raise MalformedRequest("the length of the body is not a number that a server accepts")
     return int(text, system)

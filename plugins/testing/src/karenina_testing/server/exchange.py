@@ -34,7 +34,7 @@ class Request:
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
-        """The headers, with names in lower case."""
+        """The headers, with names in lower case. Of several headers with the same name, only the last is included."""
         lines = (line.partition(":") for line in self.head.decode("latin-1").split("\r\n")[1:])
         return {name.lower(): value.strip() for name, _, value in lines}
 
