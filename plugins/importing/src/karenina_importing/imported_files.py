@@ -46,8 +46,8 @@ def check_outputs(
 ) -> None:
     """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or an output that must not be replaced.
 
-    The outputs that must not be replaced are the source, the mapping file that was passed, and existing files that were
-    not written by an import.
+    No output may replace the source or a file that was not written by an import, and the benchmark may not replace the
+    mapping file that was passed.
     """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"the benchmark is written as YAML: give -o a name such as {output.stem}.yaml"])

@@ -129,7 +129,8 @@ class SharedOptions:
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
         """Return the options as keyword arguments, with the benchmark returned by `read_named_benchmark`.
 
-        Raises `ConfigError` if `cut` or `scale` contains a malformed option or names a trait twice.
+        Raises `ConfigError` if `cut` or `scale` contains a malformed option or names a trait twice, and the errors of
+        `read_named_benchmark`.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
         return {

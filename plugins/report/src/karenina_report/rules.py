@@ -45,8 +45,9 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources, each once, skipping any that cannot be
-    read.
+    """Yield the benchmarks of the user's own runs that produced the sources.
+
+    Each benchmark is yielded once. Benchmarks that cannot be read are skipped.
     """
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
@@ -63,9 +64,9 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options used by one of the user's own runs to read `benchmark`, or None if no run read it.
+    """Return the table options used by one of the user's own runs to read `benchmark`.
 
-    Journals that cannot be read are skipped.
+    Return None if no run read it with table options. Journals that cannot be read are skipped.
     """
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):

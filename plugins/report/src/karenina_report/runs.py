@@ -111,8 +111,9 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ResultFileError` or `JournalError` if a source cannot be
-    read, and `ConfigError` if a source has no results or is listed twice.
+    If names are not unique, the file is added to them. `model` chooses one answering model by its id. Raises
+    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results or is
+    listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model) for source in sources]

@@ -202,9 +202,10 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds if missing values were 0 in one run and 1 in the other, or None if no values are missing.
+    """Return the bounds if missing values were 0 in one run and 1 in the other.
 
-    `total` is the sum of the questions' differences. Its sign is compared with the signs of the bounds.
+    Return None if no values are missing, or if no question has results in both runs. `total` is the sum of the
+    questions' differences. Its sign is compared with the signs of the bounds.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]

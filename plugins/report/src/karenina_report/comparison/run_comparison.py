@@ -49,13 +49,16 @@ def compare(
     """Compare runs: result files, journals, or results in memory. Differences are A minus B.
 
     A run is the results of one answering model: a source with several models is split, and `model` selects one by its
-    id. All pairs are compared, or each run is compared with the `baseline` (its index from 0, its label, or its name).
-    `by` is a column for grouping questions. Questions with the same value in the column `cluster` (default: the
-    question text) count as one statistical unit. `cuts` maps traits to scores: the shares of results at or above them
-    are also compared. `scales` maps traits to their lowest and highest score. `benchmark` (or its path) adds question
-    metadata as columns, trait scales, and field rules; by default, the rules are those of the benchmark that the user
-    ran. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError`
-    for an unknown baseline, column or trait, and for runs that cannot be compared, such as those without a common judge
+    id. All pairs are compared, or each run is compared with the `baseline` (its index from 0, its label, its name, or
+    its path). `by` is a column for grouping questions. Questions with the same value in the column `cluster` (default:
+    the question text) count as one statistical unit. `cuts` maps traits to scores: the shares of results at or above
+    them are also compared. `scales` maps traits to their lowest and highest score. `benchmark` (or its path) adds
+    question metadata as columns, trait scales, and field rules; by default, the rules are those of the benchmark that
+    the user ran. With `any_judge`, runs with different judges or judge prompts are also compared. With `any_template`,
+    so are questions whose template, ground truth or text changed.
+
+    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` for an
+    unknown baseline, column or trait, and for runs that cannot be compared, such as those without a common judge
     (unless `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)

@@ -97,7 +97,8 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
     """Return Fleiss' kappa over the items that all raters rated.
 
     Returns None if there is no such item, if there are fewer than two raters, or if all ratings are the same. The
-    interval comes from a bootstrap over units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
+    interval comes from a bootstrap over units; there is none if too few ratings have the rarest class. Source: J. L.
+    Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -122,7 +123,8 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
     """Return nominal Krippendorff's alpha over the items with two or more ratings.
 
     Returns None if there is no such item, or if all ratings are the same. The interval comes from a bootstrap over
-    units. Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011.
+    units; there is none if too few ratings have the rarest class. Source: K. Krippendorff, Computing Krippendorff's
+    Alpha-Reliability, 2011.
     """
     rated = [
         (unit, [rating for rating in ratings if rating is not None]) for unit, ratings in zip(units, items, strict=True)

@@ -44,7 +44,8 @@ _HEAD: Final = 1 << 20
 def _detect(head: FileHead) -> Fit:
     """Return whether a file comes from promptfoo: results, a configuration or tests.
 
-    A configuration that is a program also fits, so that the error from reading it can say what to do.
+    A configuration that is a program also fits, so that the error from reading it can say what to do. An empty list of
+    results is `MAYBE` if other tools could also have written it.
     """
     suffix = head.path.suffix.lower()
     if suffix in _PROGRAMS:
