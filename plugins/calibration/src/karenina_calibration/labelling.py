@@ -152,7 +152,8 @@ class Labelling:
         """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
 
         The suffix tells which of the two it is. `labeller` gave the labels in a sheet, unless a row names somebody
-        else. Nothing is written. Raises `ConfigError` if the file cannot be read or contains a malformed label.
+        else; what a sheet leaves out is taken from the labeller's earlier label. Nothing is written. Raises
+        `ConfigError` if the file cannot be read or contains a malformed label.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)

@@ -69,7 +69,8 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Return the text of a request: the expected and unwanted statements, the question, and the response.
+    """Return the text of a request: the trait's name and description (if it has one), the expected and unwanted
+    statements, the question, and the response.
 
     The statements are numbered from 1, and the response is fenced.
     """

@@ -37,7 +37,10 @@ _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
 def sample_results(
     outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
 ) -> list[VerificationResult]:
-    """Return one result for each outcome, for questions `q0`, `q1`, ... `hostile` appends `HOSTILE` to most strings."""
+    """Return one result for each outcome, for questions `q0`, `q1`, ... `hostile` appends `HOSTILE` to most strings.
+
+    `model` is the id and name of the answering model.
+    """
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
 
