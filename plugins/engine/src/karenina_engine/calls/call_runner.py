@@ -83,8 +83,8 @@ class CallRunner:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
 
         Without a reply store, every call is sent, even if it is identical to another. `send` makes one request, and may
-        be called several times. Raises `PortError` if no attempt succeeded, now or when the stored outcome was made, or
-        if the reply cannot be stored, and `OverBudget` if the budget does not cover the call.
+        be called several times. Raises `PortError` if no attempt succeeded (a stored or shared error is raised again)
+        or the reply cannot be stored, and `OverBudget` if the budget does not cover the call.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -120,7 +120,7 @@ class CallRunner:
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
         """Return the outcome of an identical call, stored or in flight, or None if this call has to be made.
 
-        If it has to be made, the call is registered as being in flight.
+        Waits for an identical call in flight to end. If this call has to be made, it is registered as being in flight.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -163,7 +163,10 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps it needs (budget, limits, retries, observers)."""
+        """Return an awaitable that makes the call with the steps it needs (budget, limits, retries, observers).
+
+        A composite call is only observed, and a call to a service only retried and observed.
+        """
         if call.composite:
             making = send()
         elif not call.is_model_call:
@@ -176,7 +179,10 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Make the call, and report its start and outcome to the observers."""
+        """Make the call, and report its start and outcome to the observers.
+
+        If the call is cancelled, the outcome has neither a reply nor an error.
+        """
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None

@@ -396,7 +396,9 @@ class ConcurrencyLimits:
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
 
     def limiter(self, model: ModelConfig) -> ServerLimiter:
-        """Return the limiter for the model's server, creating it on the first call to that server."""
+        """Return the limiter for the model's server, creating it with this model's bounds on the first call to that
+        server.
+        """
         server = server_of(model)
         limiter = self._limiters.get(server)
         if limiter is None:

@@ -67,7 +67,10 @@ def load_reply(port: str, text: str) -> Reply:
 
 
 def dump_error(error: PortError) -> str:
-    """Return the error of a call as a JSON string that `load_error` can read. Its `retry_after` is not included."""
+    """Return the error of a call as a JSON string that `load_error` can read.
+
+    Its `attempts` become part of the message, and its `retry_after` is not included.
+    """
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status

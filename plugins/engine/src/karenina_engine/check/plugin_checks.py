@@ -198,7 +198,7 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a message for each setting that differs from its default and belongs to a blocked plugin.
+    """Yield a message for each setting that differs from its default and belongs to a plugin that is not in use.
 
     Settings of loaded stages are not checked, because whether such a stage runs depends on the question.
     """
@@ -215,7 +215,7 @@ def requested_but_blocked(
 ) -> Iterator[str]:
     """Yield a message for each blocked stage that would be added to the plan by one of its own settings.
 
-    A stage is ignored if the evaluation mode does not use its slot, or if the configuration chooses the stage for the
+    A stage is ignored if the evaluation mode does not use its slot, or if the setting `slots` names the stages of that
     slot.
     """
     for stage, slot in blocked:
@@ -275,7 +275,9 @@ class OwnedFields:
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each problem in a question's plugin-owned values, with the value's path in the question.
 
-        A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value.
+        A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value. The
+        options in a template that cannot be loaded, for example because `trust` does not cover its code, are not
+        checked.
         """
         yield from self.problems_in(given_fields(question, trust))
 
@@ -302,7 +304,10 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield a question's plugin-owned values: its own, then those of its traits, then those of its template fields."""
+    """Yield a question's plugin-owned values: its own, then those of its traits, then those of its template fields.
+
+    The last are left out if the template cannot be loaded, for example because `trust` does not cover its code.
+    """
     if question.extra:
         yield "question_fields", "", question.extra
     yield from trait_fields(question.rubric, question.dynamic_rubric)

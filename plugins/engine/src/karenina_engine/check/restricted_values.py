@@ -294,7 +294,10 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root set in a file, which is restricted if it points outside the file's folder."""
+        """Examine the workspace root set in a file, which is restricted if it points outside the file's folder.
+
+        It is added to `data`, and is not restricted if no setting defaults to it.
+        """
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files

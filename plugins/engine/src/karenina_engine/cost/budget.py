@@ -103,10 +103,10 @@ class Budget:
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
         """Set `spent` to the amount spent by earlier runs with this journal.
 
-        If the cost of a call to one of `models` was unknown at the time, it is counted at the mean cost of the other
-        calls in its ledger line. If there are no other calls, it is counted by its tokens or, if the server did not
-        report them, as a reply of `max_tokens` tokens. Without a price, or for a model that is not in `models`, it
-        counts as nothing.
+        If the cost of a call was unknown at the time, it is counted at the mean cost of the other calls in its ledger
+        line. If there are no other calls, and the call was to one of `models` and now has a price, it is counted by its
+        tokens or, if the server did not report them, as a reply of `max_tokens` tokens. Otherwise, it counts as
+        nothing.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}

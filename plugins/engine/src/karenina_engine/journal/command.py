@@ -40,7 +40,9 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two commands request the same results.
 
-    They may differ in the versions of distributions, and in settings that do not change results, such as a budget.
+    They may differ in the versions of distributions, in settings that do not change results, such as a budget, and in
+    the parts that only the user's own record contains. Everything else, including the folder and the output, must be
+    equal.
     """
     return _result_settings(one) == _result_settings(other)
 

@@ -282,7 +282,7 @@ class Journal:
     def run_digest(self) -> str | None:
         """Return the id used for the run in result files: that of the current run or, in a replay, of the last run.
 
-        Returns None if there is no run.
+        Returns None if there is no run, or if the journal has no id.
         """
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
@@ -334,7 +334,7 @@ class Journal:
         """Return the stored reply to an identical call, or None if there is no reusable reply.
 
         In a replay, stored errors and replies that cannot be reused are also returned, and `PortError` is raised if
-        nothing is stored.
+        nothing is stored. Raises `JournalError` if the file could not be written or cannot be read.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:

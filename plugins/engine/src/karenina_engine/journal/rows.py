@@ -86,7 +86,10 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if the outcome cannot be stored."""
+    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if the outcome cannot be stored.
+
+    The tokens and calls of errors and composite calls are stored as 0.
+    """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
     if reply is not None:

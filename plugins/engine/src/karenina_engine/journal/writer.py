@@ -77,7 +77,7 @@ class JournalWriter:
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
         """Write a row in the next commit, and return a future that resolves when the row is committed.
 
-        Raises `JournalError` if an earlier commit failed.
+        Must be called in an event loop. Raises `JournalError` if an earlier commit failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -86,7 +86,9 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Write a row in the next commit. If the row cannot be stored, a warning is logged."""
+        """Write a row in the next commit. If the row cannot be stored, a warning is logged. Must be called in an event
+        loop.
+        """
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:

@@ -147,7 +147,8 @@ class ReplayReplies:
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call, or None if the call has to be made.
 
-        Raises `PortError` if nothing is stored and the call must not be made.
+        Raises `PortError` if nothing is stored and the call must not be made; the call is then added to `missed`. An
+        answer that has to be generated again is added to `renewed`.
         """
         info = call.info
         try:

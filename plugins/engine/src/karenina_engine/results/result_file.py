@@ -121,8 +121,8 @@ def default_journal(output: Path) -> Path:
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     """Raise `ConfigError` if results cannot be written to `path`. No file is moved.
 
-    An existing file must be an earlier output, whose first line starts with one of `lines`. Any other file, such as the
-    benchmark itself, was probably named by mistake and is an error. A missing folder is created.
+    An existing file must be empty or an earlier output, whose first line starts with one of `lines`. Any other file,
+    such as the benchmark itself, was probably named by mistake and is an error. A missing folder is created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,10 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Return a stage's entry in a line, made from the fields of its record that are not in the row."""
+        """Return a stage's entry in a line, made from the fields of its record that are not in the row.
+
+        `record` may be changed, and a new row for a reason is added to `rows`.
+        """
         status = record["status"]
         if status == "ran":
             del record["status"]

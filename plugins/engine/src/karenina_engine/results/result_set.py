@@ -123,7 +123,8 @@ class VerificationResultSet:
         """Write all results to a JSONL file, which is replaced only once everything has been written.
 
         With `full`, each line contains all fields of its result; otherwise, the file has the form described in
-        `karenina_engine.results.result_lines`. Links are followed. Raises `OSError` if the file cannot be written.
+        `karenina_engine.results.result_lines`. Links are followed, and a missing folder is created. Raises `OSError` if
+        the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +217,10 @@ def count_results(path: Path) -> int:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file contains results of the reference implementation, which does not have a journal."""
+    """Return whether a file contains results of the reference implementation, which does not have a journal.
+
+    Returns False if the file does not exist, cannot be read or contains no results.
+    """
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 

@@ -70,7 +70,10 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text, or `none` if the value is null."""
+    """Return a JSON value as readable text, or `none` if the value is null.
+
+    Strings are shown without quotes, except the empty string (`""`), and the text is safe to print.
+    """
     if value is None:
         return none
     if isinstance(value, str):

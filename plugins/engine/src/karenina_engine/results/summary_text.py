@@ -82,7 +82,7 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 def group_table(summary: Summary) -> list[list[str]]:
     """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups.
 
-    Returns an empty list if there is only one group.
+    Columns that would be empty in every row are left out. Returns an empty list if there are fewer than two groups.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:

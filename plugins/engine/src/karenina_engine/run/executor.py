@@ -216,7 +216,10 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return how many answers should be in progress now."""
+        """Return how many answers should be in progress now.
+
+        This is half as many again as calls could be in flight (at least two more), up to `MAX_ANSWERS`.
+        """
         could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
         return min(could + max(2, could // 2), MAX_ANSWERS)
 

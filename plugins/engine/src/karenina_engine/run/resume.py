@@ -60,7 +60,10 @@ class ResultJournal(Protocol):
         """Whether the journal contained any results when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint, or None if none was stored before the journal was opened."""
+        """Return the item's stored result with this fingerprint, or None if there is none.
+
+        If the journal contained no results when it was opened, the answer is always None.
+        """
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
