@@ -328,7 +328,10 @@ class KeptFiles:
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it."""
+    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it.
+
+    A file of more than `MOST_COMPARED` bytes is not read, which is also a problem.
+    """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not state its digest")
     if (entry.size or 0) > MOST_COMPARED:

@@ -191,7 +191,9 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of these answers, one answer at a time."""
+        """Run the items of these answers, one answer at a time. Items with a stored result are passed on without being
+        run.
+        """
         session = self._session
         for task in tasks:
             if session.result_store is not None:
