@@ -119,7 +119,8 @@ class FileStore:
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
         """Return the contents of a file.
 
-        Raises `FileLeftOut` or `OSError` if the file is too large or cannot be read.
+        Raises `FileLeftOut` or `OSError` if the file is too large, cannot be read or is not below `below`, or if the
+        store has no folder to write to.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)

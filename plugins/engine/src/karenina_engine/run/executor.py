@@ -259,7 +259,8 @@ def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
     """Return JSON-compatible data from which another process can build the question.
 
     A template class is converted to source code. Raises `ValueError` if the source of a class is not available or does
-    not build the template on its own, or if a trait has a function that can run only in this process.
+    not build the template on its own, or if a trait has a function that can run only in this process or whose source
+    `trust` does not cover.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():
