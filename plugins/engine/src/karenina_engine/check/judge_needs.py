@@ -39,7 +39,10 @@ class JudgeNeeds:
         self._questions = 0
 
     def add(self, question: Question, pipeline: Pipeline) -> None:
-        """Count the stages of the question's pipeline that need a judge for this question."""
+        """Count the stages of the question's pipeline that need a judge for this question.
+
+        If every judge has all ports that stages call, only the question is counted.
+        """
         self._questions += 1
         if self._met:
             return

@@ -433,7 +433,10 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
-    """Raise `JournalError` if an open database is not a journal in this format."""
+    """Raise `JournalError` if an open database is not a journal in a format that this version reads.
+
+    Its schema must contain exactly the tables and indexes of a journal.
+    """
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:

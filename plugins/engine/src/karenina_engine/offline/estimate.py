@@ -362,7 +362,11 @@ class _LineCounter:
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent `times` times, which may be a fraction."""
+        """Count a prompt that is sent `times` times, which may be a fraction.
+
+        If the journal contains enough calls of this model in this stage, their mean tokens are used instead of the
+        prompt's.
+        """
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
         self._models[key] = model

@@ -79,7 +79,10 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value that is valid under a part of the schema, or None if it is nested too deeply or not understood."""
+    """Return a value that is valid under a part of the schema, or None if it is nested too deeply or not understood.
+
+    Of several options or values, the first that is not null is used.
+    """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
         return None
@@ -314,7 +317,8 @@ async def _preview_once(
     answer: str,
     negative: set[str],
 ) -> tuple[_Records, set[str]]:
-    """Run the pipeline once, and return the records and the stages that failed the item.
+    """Run the pipeline once, and return the records and the stages that sent a request with a schema and failed the
+    item.
 
     Judges reply false to yes-or-no questions from the stages in `negative`.
     """

@@ -382,7 +382,7 @@ def _output_text(job: _Job, result: VerificationResult) -> str:
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a judged result into an error, in place, if a stage continued without a reply because the journal lacks it."""
+    """Turn a judged result into an error, in place, if a stage continued without a reply that the journal lacks."""
     if not result.outcome.judged:
         return
     meta = result.metadata

@@ -177,7 +177,7 @@ class OutcomeTally:
                 self._verdicts.fold(question)
 
     def summary(self) -> GroupSummary:
-        """Return the summary of the items counted so far."""
+        """Return the summary of the items counted so far, without the names of the group and without traits."""
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
@@ -284,7 +284,10 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result. The tokens of an answer shared by several judges are counted once."""
+        """Count a result, its traits, its calls and tokens and, if it was not judged, its failure.
+
+        The calls and tokens of an answer shared by several judges are counted once.
+        """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)

@@ -119,7 +119,8 @@ class FileStore:
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
         """Return the contents of a file.
 
-        Raises `FileLeftOut` or `OSError` if the file is too large or cannot be read.
+        Raises `FileLeftOut` or `OSError` if the file is too large, cannot be read or is not below `below`, or if the
+        store has no folder to write to.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -328,7 +329,10 @@ class KeptFiles:
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it."""
+    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it.
+
+    A file of more than `MOST_COMPARED` bytes is not read, which is also a problem.
+    """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not state its digest")
     if (entry.size or 0) > MOST_COMPARED:

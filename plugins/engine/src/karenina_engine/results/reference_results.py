@@ -204,7 +204,8 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a reference result.
 
-    It is based on the failure or, failing that, on the error, the vetoes or the verdict.
+    It is based on the failure or, failing that, on the error, the vetoes or the verdict. Without any of these, a result
+    with a rubric is scored, and any other is a stage error.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")

@@ -169,9 +169,10 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Return the values in a line combined with those in its row.
+        """Return the values in a line combined with those in its row. `values` is changed in place.
 
-        Values of the wrong type are left for validation.
+        If the row is missing, its values are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are left
+        for validation. Raises `ResultFileError`, naming `place`, if the row has another number of stages.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))

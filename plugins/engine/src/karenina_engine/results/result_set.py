@@ -201,7 +201,10 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return how many results `read_results` yields if the file is valid, without parsing the results."""
+    """Return how many results `read_results` yields if the file is valid, without parsing the results.
+
+    If the file cannot be read to its end, returns the number found so far.
+    """
     rows = _read_rows(path)
     if rows is not None:
         return len(rows)

@@ -191,7 +191,9 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of these answers, one answer at a time."""
+        """Run the items of these answers, one answer at a time. Items with a stored result are passed on without being
+        run.
+        """
         session = self._session
         for task in tasks:
             if session.result_store is not None:
@@ -257,7 +259,8 @@ def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
     """Return JSON-compatible data from which another process can build the question.
 
     A template class is converted to source code. Raises `ValueError` if the source of a class is not available or does
-    not build the template on its own, or if a trait has a function that can run only in this process.
+    not build the template on its own, or if a trait has a function that can run only in this process or whose source
+    `trust` does not cover.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

@@ -220,7 +220,10 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines replies, by port and model id."""
+        """Return digests of everything except the prompt that determines replies, by port and model id.
+
+        Ports that a model's adapter does not have are left out. Different models with the same id have several digests.
+        """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:

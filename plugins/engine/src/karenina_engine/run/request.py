@@ -47,7 +47,8 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run as JSON-compatible data without secrets.
+    """Return the command of a run as JSON-compatible data without secrets, including digests of the benchmark's
+    contents.
 
     Equal commands request the same results.
     """

@@ -138,9 +138,9 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Return the result of a replay with the times and id of the stored result.
+        """Return the result of a replay with the times and id of the stored result, including the times of its stages.
 
-        If no result is stored, it is returned unchanged.
+        The result is changed in place. If no result is stored, it is returned unchanged.
         """
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
