@@ -126,8 +126,7 @@ def check(model: ModelConfig) -> None:
     if cli is None or not os.access(cli, os.X_OK):
         raise AdapterConfigError(
             f"model {model.id!r}: no executable Claude CLI was found{f' at {cli}' if cli else ''}: install the SDK "
-            f"from "
-            "its wheel, which contains one for Linux, macOS and Windows, or set extra.cli_path"
+            "from its wheel, which contains one for Linux, macOS and Windows, or set extra.cli_path"
         )
     needed = _is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

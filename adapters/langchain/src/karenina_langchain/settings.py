@@ -140,7 +140,7 @@ def check(model: ModelConfig) -> None:
     if model.interface == "openrouter" and model.endpoint_base_url is not None:
         raise AdapterConfigError(
             f"model {model.id!r}: the 'openrouter' interface uses its own base URL: remove endpoint_base_url, or use "
-            "the interface openai_endpoint"
+            "the 'openai_endpoint' interface"
         )
     if model.interface == "openai_endpoint" and model.endpoint_base_url is None:
         raise AdapterConfigError(
@@ -165,9 +165,8 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
         if base_url is None or is_loopback(host or ""):
             return None
         return (
-            "set endpoint_api_key along with endpoint_base_url: a key of the environment is not sent to a server "
-            "from a "
-            "configuration"
+            "set endpoint_api_key along with endpoint_base_url: a key from the environment is not sent to a server "
+            "that a configuration names"
         )
     if host != urlsplit(provider.base_url).hostname or extra.has_header("authorization", "x-api-key"):
         return None

@@ -338,9 +338,9 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise PullError(
-            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, but only {free / 1e6:.0f} MB are "
-            f"free: "
-            "delete files, or set the environment variable KARENINA_MODELS to another folder"
+            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, but only "
+            f"{free / 1e6:.0f} MB are free: delete files, or set the environment variable KARENINA_MODELS to "
+            "another folder"
         )
 
 

@@ -29,10 +29,9 @@ class ManualExtra(StrictSettings, defer_build=True):
         default=None,
         description="Whether text that looks like a conversation is read as one: JSON of a conversation, or text that "
         "begins with a heading such as '--- AI Message ---' (the format of the reference project) or with a role such "
-        "as 'User:'. Without this setting, such text is an error; with false, the text is judged unchanged. Always "
-        "read as "
-        "conversations are the columns messages, trace and trace_messages, and entries with headings whose key is the "
-        "MD5 of a question.",
+        "as 'User:'. Without this setting, such text is an error; with false, the text is judged unchanged. The "
+        "columns messages, trace and trace_messages, and entries with headings whose key is the MD5 of a question, are "
+        "always read as conversations.",
     )
     model: str | None = Field(
         default=None,

@@ -36,7 +36,7 @@ def label(
             "--n",
             min=1,
             metavar="N",
-            help="The number of answers to draw; 60 by default. A larger number than before extends the draw.",
+            help="The number of answers to draw; 60 for a new draw. A larger number than before extends the draw.",
         ),
     ] = None,
     labeller: Annotated[

@@ -158,7 +158,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     undecided = any(summary.undecided for summary in summaries.values())
     columns = [Column("Name"), *_RATE, Column("Raw", "share"), Column("Labels", "count"), Column("Answers", "count")]
     if undecided:
-        columns += [Column("Undecided", "count"), Column("Uncorrected if these are wrong", "share")]
+        columns += [Column("Undecided", "count"), Column("Raw if these are wrong", "share")]
     rows: list[list[Cell]] = [
         [
             *(f"{of.label}: {of.model}", shown.value, shown.low, shown.high, raw.value if raw is not None else None),

@@ -87,7 +87,7 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
     if not wanted:
         why = "all of them have a template" if questions and not open_ones else "none has an answer"
         cure = "add a column `answer` (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
-        raise ConfigError([f"no question needs a template:  {why}; {cure}"])
+        raise ConfigError([f"there are no questions to draft templates for: {why}; {cure}"])
     missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))
 

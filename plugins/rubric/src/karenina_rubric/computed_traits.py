@@ -153,7 +153,7 @@ def _compile_source(source: str, name: str) -> Function:
     try:
         exec(compile(source, filename, "exec"), space)  # noqa: S102 - trusted
     except Exception as error:
-        raise CallableTraitError(f"the trait's source code raised an error:  {describe_error(error)}") from error
+        raise CallableTraitError(f"the trait's source code raised an error: {describe_error(error)}") from error
     functions = {
         key: value
         for key, value in space.items()

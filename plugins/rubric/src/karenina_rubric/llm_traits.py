@@ -72,7 +72,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
     Raises `InvalidReply` if this part does not fit the trait's schema.
     """
     if not isinstance(given, Mapping):
-        raise InvalidReply(f"there is no judgment of {trait.name!r}")
+        raise InvalidReply(f"there is no judgement of {trait.name!r}")
     schema = trait_schema(trait)
     fitted, _ = repair(given, schema)
     problems = find_mismatches(fitted, schema)

@@ -194,7 +194,7 @@ class AgentContract(CallContract):
 
         with self.server(self.good()) as server:
             if not getattr(self.make(self.model(server.url)), "guards_calls", False):
-                pytest.skip("the port must leave waiting to the run")
+                pytest.skip("the port leaves waiting to the run")
             assert self.run(server.url, guard=queued, timeout=seconds).trace[-1].content == "It is 4711."
 
     def test_a_guarded_request_is_repeated_alone(self) -> None:
@@ -212,7 +212,7 @@ class AgentContract(CallContract):
         script = self.saying("", call), self.failing(500), self.failing(500), self.saying("It is 4711.")
         with self.server(*script) as server:
             if not getattr(self.make(self.model(server.url)), "guards_calls", False):
-                pytest.skip("the port must leave retries to the run")
+                pytest.skip("the port leaves retries to the run")
             reply = self.run(server.url, guard=stubborn)
             assert len(server.requests) == 4
         assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant"]

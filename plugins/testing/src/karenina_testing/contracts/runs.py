@@ -121,7 +121,7 @@ class ObserverContract(RunContract):
 
     def test_only_the_configuration_turns_them_on(self, tmp_path: Path) -> None:
         assert list(self.observers()) == [], "return [] unless the configuration asks for an observer"
-        assert list(self.observers(**self.settings)), "they are offered although `settings` does not ask for them"
+        assert list(self.observers(**self.settings)), "the plugin offers no observers although `settings` asks for them"
         self.run(tmp_path)
         assert self.observed(tmp_path) is None
 
