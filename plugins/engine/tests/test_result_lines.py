@@ -106,6 +106,17 @@ def test_missing_names_are_reported_once_for_a_file(tmp_path: Path, caplog: pyte
     assert len(caplog.records) == 1
 
 
+def test_missing_names_are_reported_for_a_result_without_skipped_stages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = item("1")
+    del whole.stages[1]
+    (tmp_path / "one.jsonl").write_text(write(tmp_path / "all.jsonl", whole)[-1] + "\n", "utf-8")
+    (found,) = read_results(tmp_path / "one.jsonl")
+    assert {one.name for one in found.stages} == {"unknown"}
+    assert "line 1 does not contain the names of its models and stages" in caplog.text
+
+
 @pytest.mark.parametrize("change", ["GenerateAnswer", "karenina-template", "MCP servers"])
 def test_a_changed_row_gives_no_wrong_name(tmp_path: Path, change: str) -> None:
     path = tmp_path / "r.jsonl"
