@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -79,3 +80,17 @@ def test_processes_read_stored_questions_at_the_same_time(large: Benchmark) -> N
             os._exit(any(large.get(id).raw_answer != f"G{id[1:]}" for id in ids[:2000]))
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_full_disk_is_an_error_with_its_cure(tmp_path: Path) -> None:
+    import resource
+
+    table = write_table(tmp_path / "genes.csv", make_rows(LARGE))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(BenchmarkFileError, match="temporary file: File too large; .* set TMPDIR"):
+            Benchmark.load(table)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -134,9 +134,14 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
         benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     else:
-        stored = StoredQuestions(path)
-        read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
-        stored.finish()
+        try:
+            stored = StoredQuestions(path)
+            read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
+            stored.finish()
+        except OSError as error:  # of the temporary file: the table has been read
+            what = f"the questions of a large table cannot be written to a temporary file: {error.strerror or error}"
+            cure = "free space in the folder for temporary files, or set TMPDIR to another one"
+            raise BenchmarkFileError(path, "", what, cure) from error
         benchmark = BenchmarkContent.of_questions(path, ())
         benchmark.use_questions(stored)
     benchmark.made_templates = {id for id, line in zip(benchmark.ids, lines, strict=True) if line in generated}
