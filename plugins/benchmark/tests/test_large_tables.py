@@ -82,6 +82,7 @@ def test_processes_read_stored_questions_at_the_same_time(large: Benchmark) -> N
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
 
 
+@pytest.mark.filterwarnings("error")  # of a file that cannot be closed
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 def test_a_full_disk_is_an_error_with_its_cure(tmp_path: Path) -> None:
     import resource
@@ -90,7 +91,7 @@ def test_a_full_disk_is_an_error_with_its_cure(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with pytest.raises(BenchmarkFileError, match="temporary file: File too large; .* set TMPDIR"):
+        with pytest.raises(BenchmarkFileError, match=r"temporary file: File too large; .* set TMPDIR"):
             Benchmark.load(table)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from array import array
-from typing import IO, TYPE_CHECKING, Final, cast
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Final, Self, cast
 
 from pydantic_core import from_json
 
@@ -23,7 +24,8 @@ LARGE: Final = 20_000
 class StoredQuestions(QuestionLines):
     """The questions of the table `path`, keyed by id, each built when it is accessed. The table is not read again.
 
-    The temporary file has two lines for each question: its fields, and its location in the table.
+    The temporary file has two lines for each question: its fields, and its location in the table. Questions are added
+    inside a `with` block, which raises `OSError` if they cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,9 +42,20 @@ class StoredQuestions(QuestionLines):
         self._index.positions[question.id] = len(self._index.positions)
         self._index.offsets.append(self._index.offsets[-1] + len(fields) + len(location) + 2)
 
-    def finish(self) -> None:
-        """Write any remaining buffered content after the last question was added. Raises `OSError` if this fails."""
-        self._file.flush()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write any remaining buffered content. If this or anything before it fails, close the file."""
+        complete = False
+        try:
+            if kind is None:
+                self._file.flush()
+                complete = True
+        finally:
+            if not complete:
+                with suppress(OSError):  # it would be printed if the file were closed later
+                    self._file.close()
 
     def where(self, question_id: str) -> str | None:
         """Describe the location of a question that was added, or return None if there is no question with this id."""

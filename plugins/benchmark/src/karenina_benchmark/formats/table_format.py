@@ -135,9 +135,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     else:
         try:
-            stored = StoredQuestions(path)
-            read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
-            stored.finish()
+            with StoredQuestions(path) as stored:
+                read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
         except OSError as error:  # of the temporary file: the table has been read
             what = f"the questions of a large table cannot be written to a temporary file: {error.strerror or error}"
             cure = "free space in the folder for temporary files, or set TMPDIR to another one"
