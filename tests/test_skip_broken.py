@@ -59,7 +59,7 @@ def test_the_other_questions_are_loaded(file: Path, caplog: pytest.LogCaptureFix
 def test_a_broken_question_is_an_error_that_names_the_option(file: Path) -> None:
     if file.suffix == ".jsonl":  # questions of lines are read when they are wanted
         file.write_text("\n".join([*map(json.dumps, [*LINES[:2], *LINES[3:]])]), "utf-8")
-    with pytest.raises(BenchmarkFileError, match=r"[12] more questions? cannot be read.*; or skip it: --skip-broken"):
+    with pytest.raises(BenchmarkFileError, match=r"[12] more questions? cannot be read.*; or skip them: --skip-broken"):
         Benchmark.load(file)
 
 

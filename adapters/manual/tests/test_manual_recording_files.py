@@ -35,7 +35,7 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
             '{"id": "a", "response": 5}',
             "line 1: the recording is neither text nor a list of messages: the recording is int",
         ),
-        ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
+        ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role '\\?' is unknown"),
         ('{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ('{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
         ('{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),

@@ -372,7 +372,7 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
     done = import_file(source, "--recordings", "answers.jsonl")
 
     assert done.code == 2
-    assert "the conversation cannot be recorded: entry 1: the role is 'narrator'" in done.err
+    assert "the conversation cannot be recorded: entry 1: the role 'narrator' is unknown" in done.err
 
 
 def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:

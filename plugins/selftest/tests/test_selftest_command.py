@@ -78,7 +78,7 @@ def test_without_any_readable_reply_the_exit_code_is_4() -> None:
     done = selftest("--limit", "5", plugins=with_plugins(ScriptedModels(fill=lambda *_: "no JSON at all")))
 
     assert done.code == 4
-    assert "5 replies could not be parsed, and are in no rate" in done.out
+    assert "5 replies could not be parsed and are not included in any rate" in done.out
     assert read_scores(FAITHFUL) == []
 
 

@@ -319,7 +319,7 @@ def test_the_same_seed_gives_2000_items_the_same_faults() -> None:
 
 
 def test_shares_beyond_the_whole_are_refused() -> None:
-    with pytest.raises(ValueError, match="their sum must be between 0 and 1"):
+    with pytest.raises(ValueError, match="their sum must be at most 1"):
         Side(shares={faults.hang: 0.7, faults.reset: 0.7})
 
 

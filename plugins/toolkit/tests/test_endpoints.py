@@ -107,7 +107,7 @@ def test_a_right_base_url_comes_in_its_parts() -> None:
     ("key", "needed", "problem"),
     [
         ("pw-secret\n", None, "the API key in the environment contains a line break"),
-        ("pw-sécret", None, "another character that no key may have"),
+        ("pw-sécret", None, "another forbidden character"),
         (None, "the provider needs one", "model 'm': the provider needs one"),
         ("pw-secret", "the provider needs one", None),
         (None, None, None),

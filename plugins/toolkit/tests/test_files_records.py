@@ -334,7 +334,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "t.txt",
         b"q\n",
         {},
-        "tables with the file name ending '.txt' are not supported; convert the file to .csv",
+        "tables with the file extension '.txt' are not supported; convert the file to .csv",
     ),
     "no Excel file": ("t.xlsx", b"PK cut", {}, "the Excel file is damaged: File is not a zip file"),
     "no Parquet file": ("t.parquet", b"PAR1 cut", {}, "it cannot be read as parquet"),

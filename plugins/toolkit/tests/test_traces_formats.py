@@ -110,7 +110,7 @@ def test_errors_of_server_side_tools_are_marked() -> None:
         ({"messages": "x"}, "the recording is str, not a list of messages"),
         ([{"content": "x"}], "entry 1 is not a message"),
         ([OPENAI[0], "x"], "entry 2 is not a message"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: the role 'narrator' is unknown"),
         ([{"role": "user", "content": 5}], "entry 1: the content is int"),
         ([{"role": "user", "content": {"a": 1}}], "entry 1: the content is dict"),
         ([{"role": "user", "content": [{"type": 5}]}], "no type"),

@@ -137,7 +137,7 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
     [
         ([{"role": "user", "content": "x"}, {"of": "x"}], "entry 2: an item has neither a role nor a type"),
         ([{"type": "function_call", "call_id": "c"}], "entry 1: a function_call has no name"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: the role 'narrator' is unknown"),
         ([{"role": "assistant", "content": 5}], "entry 1: the content is int"),
         ([5], "entry 1 is not a message"),
         (5, "the recording is int, not a list of messages"),

@@ -236,4 +236,4 @@ def refuse_end(message: claude_agent_sdk.Message) -> None:
 
     if isinstance(message, ResultMessage):
         why = message.result or "; ".join(message.errors or ()) or message.subtype
-        raise CLIError(f"it exited unexpectedly: {why}", lasting=True)
+        raise CLIError(f"it ended the run by itself: {why}", lasting=True)

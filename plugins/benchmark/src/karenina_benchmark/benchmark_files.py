@@ -56,7 +56,8 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
     `good` is the number of questions that can be read. If there are none, the message does not suggest skipping.
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
-    option = "; or skip it: --skip-broken (in Python: skip_broken=True)" if good else ""
+    them = "them" if len(broken) > 1 else "it"
+    option = f"; or skip {them}: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 

@@ -42,7 +42,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
     if command is None:
         raise ConfigError([_foreign_journal_text(labels, journal)])
     if command["output"] is None:
-        what = "was started from Python, not from a benchmark file; rerun it from Python"
+        what = "was started from Python, without a result file; rerun it from Python"
         raise ConfigError([f"the run recorded in {journal} {what}"])
     path = journal.absolute()
     change_to_run_folder(command)

@@ -35,7 +35,7 @@ from karenina_report.estimators.agreement import krippendorff_alpha
 from karenina_report.runs import read_runs
 from karenina_report.statistics.columns import Units, assign_units
 from karenina_report.statistics.statistics_result import as_coefficient
-from karenina_toolkit.printable import shorten
+from karenina_toolkit.printable import quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answers
@@ -124,7 +124,8 @@ def calibrate(
         answers = collect_answers(everything)
         rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=collected)
         if strange:
-            more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
+            left = len(strange) - 1
+            more = f", as {'does' if left == 1 else 'do'} {quantity(left, 'more row')}" if left else ""
             what = f"the row belongs to an answer that the results do not contain{more}"
             raise ConfigError([f"{strange[0]}: {what}; remove it, or pass the results that it belongs to"])
         for row in rows:

@@ -170,9 +170,7 @@ def draft(
     tries: Annotated[
         int | None, typer.Option(min=1, max=10, help="The maximum number of drafts per question. Default: 3.")
     ] = None,
-    question: Annotated[
-        list[str] | None, question_option("Draft a template only for this question. Can be repeated.")
-    ] = None,
+    question: Annotated[list[str] | None, question_option("Draft a template only for this question.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Draft templates only for the first N questions.")] = None,
     columns: Columns = None,
     rows: Rows = None,

@@ -105,7 +105,7 @@ class FieldMapping:
             if not sign:
                 raise ConfigError([f"--map {change!r} is not NAME=PATH, such as question=doc.question"])
             if name.strip() in seen:
-                raise ConfigError([f"--map {name.strip()} is given twice: keep one"])
+                raise ConfigError([f"--map {name.strip()} is given twice; keep one"])
             seen.add(name.strip())
             mapping = mapping._changed_one(name.strip(), path.strip())
         return mapping

@@ -242,7 +242,8 @@ def _cure_of_rows(done: Imported) -> str:
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
-        return "questions were found, but no right answers: map raw_answer with --map, or add --map answer=none"
+        cure = "map raw_answer with --map, or set answer to none (--map answer=none)"
+        return f"questions were found, but no right answers: {cure}"
     return "questions were found: correct the mapping of the values named above"
 
 

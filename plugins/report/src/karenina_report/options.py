@@ -75,7 +75,7 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
         if not equals or not name or not is_number(score):
             raise config_error(f"--cut {option} is not of the form TRAIT=SCORE, such as --cut clarity=4")
         if name in cuts:
-            raise config_error(f"--cut {name} is given twice: keep one")
+            raise config_error(f"--cut {name} is given twice; keep one")
         cuts[name] = float(score)
     return cuts
 
@@ -93,7 +93,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
         if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
             raise config_error(f"--scale {option} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
         if name in scales:
-            raise config_error(f"--scale {name} is given twice: keep one")
+            raise config_error(f"--scale {name} is given twice; keep one")
         scales[name] = (float(low), float(high))
     return scales
 

@@ -98,7 +98,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "import-format",
-            "Another tool's format, which Karenina can then import.",
+            "An import format for Karenina, for the files of another tool.",
             ("karenina-core", "karenina-importing"),
             "karenina.plugins",
             "$name",
@@ -139,7 +139,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "observer",
-            "An observer for Karenina's runs, which writes a line for each result to a file.",
+            "An observer for Karenina's runs, which adds a line for each result to a file.",
             ("karenina-core", "pydantic>=2"),
             "karenina.plugins",
             "$name",
@@ -158,7 +158,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "executor",
-            "An executor for Karenina's runs, which generates one answer at a time.",
+            "An executor for Karenina's runs, which runs one answer after another.",
             ("karenina-core", "karenina-engine"),
             "karenina.plugins",
             "$name",

@@ -214,7 +214,7 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
     if score.unreadable:
-        yield "Unreadable", f"{score.unreadable:,} replies could not be parsed, and are in no rate"
+        yield "Unreadable", f"{score.unreadable:,} replies could not be parsed and are not included in any rate"
     if score.undecided:
         yield (
             "Undecided",

@@ -48,7 +48,8 @@ class StrictCommand(TyperCommand):
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
                 if isinstance(param, TyperOption) and not (param.multiple or param.is_flag or param.count):
-                    raise typer.BadParameter("this option takes one value, but is given twice", ctx, param)
+                    what = "this option takes one value, but is given twice; give it once"
+                    raise typer.BadParameter(what, ctx, param)
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 

@@ -379,9 +379,10 @@ def describe_unknown_ends(model: str, reason: str, count: int) -> str:
 
     `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
     """
-    replies = f"{count} {'reply' if count == 1 else 'replies'}"
+    noun = "reply" if count == 1 else "replies"
+    replies, more = f"{count} {noun}", f"{count} more {noun}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"
     if reason == _MORE_REASONS:
-        return f"the server of {model} ended {count} more replies for other unknown reasons"
+        return f"the server of {model} ended {more} for other unknown reasons"
     return f"the server of {model} ended {replies} with the unknown reason {reason!r}"

@@ -64,7 +64,7 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
-        return SourceRow(place, {}, "the row has no instance with `input` and `references`")
+        return SourceRow(place, {}, "there is no instance with `input` and `references`")
     asked = instance["input"]
     messages = asked.get("messages")
     question = asked.get("text") or (messages if isinstance(messages, list) else None)

@@ -58,7 +58,8 @@ class Side:
         """Raise `ValueError` if shares are negative or add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
             raise ValueError(
-                f"the shares of faults are {list(self.shares.values())}: their sum must be between 0 and 1"
+                f"the shares of faults are {list(self.shares.values())}: none may be negative, and their sum "
+                "must be at most 1"
             )
 
     @staticmethod

@@ -110,7 +110,7 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
             "a string contains an unpaired surrogate", "remove it, or write the complete character", path
         )
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
-        return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
+        return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or write a string", path)
     return None
 
 

@@ -151,7 +151,7 @@ def read_records(
     elif ending == ".json":
         reader = _read_document(file, rows, encoding, surrogates)
     else:
-        what = f"tables with the file name ending {ending!r} are not supported"
+        what = f"tables with the file extension {ending!r} are not supported"
         raise FileError(file, "", what, f"convert the file to {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     return Records(file, reader, max_bytes, facts)
 

@@ -44,9 +44,7 @@ class ServerExtra(StrictSettings):
         """Return the headers unchanged. Raises `ValueError` if they contain characters not allowed in headers."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
-                raise ValueError(
-                    f"the header {name!r} contains a line break or another character that headers must not contain"
-                )
+                raise ValueError(f"the header {name!r} contains a line break or another forbidden character")
         return headers
 
     def has_header(self, *names: str) -> bool:
@@ -161,8 +159,8 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
     elif not _can_be_sent(key):
         source = "endpoint_api_key" if model.endpoint_api_key is not None else _variable_of(key, variables)
         raise AdapterConfigError(
-            f"model {model.id!r}: the API key in {source} contains a line break or another character that no key may "
-            "have; copy the key again"
+            f"model {model.id!r}: the API key in {source} contains a line break or another forbidden "
+            "character; copy the key again"
         )
 
 

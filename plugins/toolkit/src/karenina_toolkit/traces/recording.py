@@ -94,7 +94,7 @@ def open_recording(recording: object) -> OpenedRecording:
         envelope = find_envelope(recording)
         if envelope is None:
             keys = ", ".join(candidate.keys for candidate in ENVELOPES)
-            raise TraceFormatError(f"an object without {keys} is not a recording; known formats are {NAMES}")
+            raise TraceFormatError(f"the recording is an object without {keys}; known formats are {NAMES}")
         return envelope.open(recording)
     return OpenedRecording(_require_list(recording))
 

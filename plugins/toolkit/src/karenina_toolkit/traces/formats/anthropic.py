@@ -82,9 +82,7 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
         role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
-        raise TraceFormatError(
-            f"the role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
-        )
+        raise TraceFormatError(f"the role is {role!r}; Anthropic's roles are 'user' and 'assistant'")
     yield from join_texts(role, (_read_user_block(block, names) for block in blocks))
 
 

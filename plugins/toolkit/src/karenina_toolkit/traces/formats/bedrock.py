@@ -36,9 +36,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(
-                    f"the role is {entry['role']!r:.80}, but Bedrock's format only has the roles 'user' and 'assistant'"
-                )
+                raise TraceFormatError(f"the role is {entry['role']!r:.80}; Bedrock's roles are 'user' and 'assistant'")
             blocks = _blocks(entry.get("content"))
             if role == "assistant":
                 message = _read_assistant(blocks)

@@ -130,7 +130,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
     Raises `TraceFormatError` if the role does not exist in Google's format.
     """
     if role not in ("user", "function", "tool", "system"):
-        raise TraceFormatError(f"the role is {role!r}, but Google's format only has the roles 'user' and 'model'")
+        raise TraceFormatError(f"the role is {role!r}; Google's roles are 'user' and 'model'")
     yield from join_texts(
         "system" if role == "system" else "user",
         (_result(kind, value, calls) if kind in _RESULTS else _part_text(kind, value) for kind, value, _ in parts),

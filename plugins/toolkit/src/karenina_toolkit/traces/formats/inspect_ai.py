@@ -74,7 +74,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
-        raise TraceFormatError(f"the role is {entry['role']!r:.80}")
+        raise TraceFormatError(f"the role {entry['role']!r:.80} is unknown")
     if role == "assistant":
         yield from _read_assistant(entry)
     elif role == "tool":

@@ -51,7 +51,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"the role is {given_role!r:.80}")
+        raise TraceFormatError(f"the role {given_role!r:.80} is unknown")
     if role == "assistant":
         content = data.get("content") or ""
         thoughts: Sequence[str] = ()
