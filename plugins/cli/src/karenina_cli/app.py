@@ -36,7 +36,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "rescore": (
         "commands.rescore_command:rescore",
-        "Score a run again from its journal, without a call, after truths or tolerances changed.",
+        "Score a run again from its journal, without calling a model, after ground truths or tolerances have changed.",
     ),
     "show": (
         "commands.show_command:show",
@@ -60,11 +60,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "primitives": (
         "commands.kinds_command:primitives",
-        "Print the primitives, which compare a field of a template with its truth, and their parameters.",
+        "Print the primitives, which compare a template field with its ground truth, and their parameters.",
     ),
     "traits": (
         "commands.kinds_command:traits",
-        "Print the kinds of rubric traits, which score qualities without a right answer, and their fields.",
+        "Print the kinds of rubric traits, which score qualities that have no correct answer, and their fields.",
     ),
     "config": (
         "commands.config_command:config",
@@ -122,20 +122,21 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
                 _owners[_name(command)] = f"{offer.distribution} {offer.version}"
             count = len(app.registered_commands)
     except PluginError as error:
-        typer.echo(f"Warning: commands of plugins are not available: {error}", err=True)
+        typer.echo(f"Warning: plugin commands are not available: {error}", err=True)
     for command in app.registered_commands[first:]:
         if _name(command) in COMMANDS:
             app.registered_commands.remove(command)
             typer.echo(
-                f"Warning: a plugin adds a command {_name(command)!r}, which Karenina already has: the plugin's "
-                "command is left out.",
+                f"Warning: a plugin's {_name(command)!r} command was ignored because Karenina already has a "
+                "command with that name.",
                 err=True,
             )
     try:
         return app, typer.main.get_command(app)
     except Exception as error:
         typer.echo(
-            f"Warning: a plugin adds a command that cannot be built ({error}): commands of plugins are left out.",
+            "Warning: all plugin commands were ignored because a plugin adds a command that cannot be built "
+            f"({error}).",
             err=True,
         )
         app = _core_app()
@@ -163,7 +164,7 @@ class _Commands(WholeSummaries):
         except Exception as error:
             if ctx.invoked_subcommand in _owners:
                 owner = _owners[ctx.invoked_subcommand]
-                error.add_note(f"This is an error in the command {ctx.invoked_subcommand!r} of {owner}.")
+                error.add_note(f"This error occurred in the {ctx.invoked_subcommand!r} command of {owner}.")
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -212,7 +213,7 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log each item; give it twice to log everything.")
+        int, typer.Option("-v", "--verbose", count=True, help="Log each item; use -vv to log everything.")
     ] = 0,
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colors.")] = False,
 ) -> None:

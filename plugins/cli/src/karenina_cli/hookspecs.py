@@ -70,7 +70,7 @@ def offered(plugins: Plugins) -> None:
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:
             logger.warning(
-                "%s adds commands, which are not available: declare the plugin that adds them as an entry point of the "
-                "group karenina.plugins",
+                "the commands added by %s are not available; declare the plugin that adds them as an entry point "
+                "in the group 'karenina.plugins'",
                 implementation.distribution,
             )

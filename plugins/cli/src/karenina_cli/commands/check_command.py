@@ -37,7 +37,7 @@ def check(
     file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
     setup: ConfigOptions,
     tables: TableOptions,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit with 2 if there are only warnings.")] = False,
     trust_all: Annotated[
         bool,
         typer.Option("--trust-all", help="Run the benchmark's code to check it. Use this only for your own files."),
@@ -132,7 +132,7 @@ def _try_plans(
             return
         planner = Planner(chosen, plugins)
     except KareninaError as error:
-        yield Finding("error", None, "", f"no plan can be made: {error}")
+        yield Finding("error", None, "", f"cannot make a plan: {error}")
         return
     seen: set[str] = set()
     for number, question in enumerate(benchmark, 1):
@@ -141,7 +141,7 @@ def _try_plans(
         except KareninaError as error:
             if str(error) not in seen:
                 seen.add(str(error))
-                yield Finding("error", None, "", f"no plan can be made: {error}", "", question.id)
+                yield Finding("error", None, "", f"cannot make a plan: {error}", "", question.id)
         planned(number, len(benchmark))
 
 

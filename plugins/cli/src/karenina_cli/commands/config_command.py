@@ -38,8 +38,8 @@ def config(
     name: Annotated[
         str | None,
         name_argument(
-            "Print only this name, and the fields of its values, if they have some; or `save`, `list` or "
-            "`delete`, for presets.",
+            "Print only this setting and the fields of its values, if any; or use `save`, `list` or `delete` to "
+            "manage presets.",
             completion_values.setting_names,
         ),
     ] = None,
@@ -78,7 +78,7 @@ def config(
         check_action(name)
         if preset is not None or file or settings or answering or judge:
             raise typer.BadParameter(
-                "a preset and --config, --set, --answering and --judge belong to `config save NAME`"
+                "a preset, --config, --set, --answering and --judge can only be used with `config save NAME`"
             )
         owned = all_settings()
         if schema and name == _BENCHMARK and name not in owned:
@@ -196,7 +196,7 @@ def check_action(name: str | None) -> None:
     from karenina_core.errors import ConfigError
 
     if name is not None and get_close_matches(name, ACTIONS, n=1, cutoff=0.7):
-        raise ConfigError([f"there is no configuration name {name!r}{did_you_mean(name, ACTIONS)}"])
+        raise ConfigError([f"unknown configuration name {name!r}{did_you_mean(name, ACTIONS)}"])
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
@@ -212,14 +212,14 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
         _list(screen, as_json)
         return
     if name is None:
-        raise typer.BadParameter(f"`config {action}` needs the name of a preset")
+        raise typer.BadParameter(f"`config {action}` requires the name of a preset")
     path = _save(name, given) if action == "save" else _delete(name)
     if as_json:
         screen.json({"preset": name, "action": action, "file": str(path)})
     elif action == "save":
-        screen.note(f"Saved the preset {name} in {path}. Use it with: --config {name}")
+        screen.note(f"Saved the preset {name!r} in {path}. Use it with --config {name}")
     else:
-        screen.note(f"Deleted the preset {name}, {path}.")
+        screen.note(f"Deleted the preset {name!r} ({path}).")
 
 
 def _save(name: str, given: Given) -> Path:
@@ -232,7 +232,7 @@ def _save(name: str, given: Given) -> Path:
     from karenina_cli.input.configuration import read_configuration
 
     if not given:
-        raise typer.BadParameter("there is nothing to save: give --config, --set, --answering or --judge")
+        raise typer.BadParameter("there is nothing to save; specify --config, --set, --answering or --judge")
     chosen = read_configuration(None, given.file, given.settings, answering=given.answering, judges=given.judges)
     return save_preset(name, chosen, given.names())
 
@@ -262,4 +262,4 @@ def _list(screen: Screen, as_json: bool) -> None:
         rows = [[preset["name"], preset["problem"] or ", ".join(preset["values"]), preset["file"]] for preset in listed]
         print_rows(screen.out, [["preset", "sets", "file"], *rows], texts=(0, 1, 2))
     else:
-        screen.note(f"There is no preset in {presets_folder()}. `karenina config save NAME` saves one.")
+        screen.note(f"There are no presets in {presets_folder()}. Use `karenina config save NAME` to save one.")

@@ -26,7 +26,7 @@ def demo(
     ctx: typer.Context,
     answering: Annotated[
         str | None,
-        typer.Option(help="The model under test: a name of `karenina model list`.", show_default="smollm2-135m"),
+        typer.Option(help="The model under test: a name from `karenina model list`.", show_default="smollm2-135m"),
     ] = None,
     judge: Annotated[
         str | None,
@@ -70,7 +70,10 @@ def _offered(screen: Screen) -> Demo:
 
     demos = plugins.command_plugins().call(karenina_demos)
     if not demos:
-        screen.fail(f"no installed plugin offers a demo; karenina-local does: {install_command('karenina-local')}")
+        screen.fail(
+            "no installed plugin provides a demo; install karenina-local, which does: "
+            f"{install_command('karenina-local')}"
+        )
     return demos[0]
 
 

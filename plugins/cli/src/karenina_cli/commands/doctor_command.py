@@ -41,7 +41,9 @@ def doctor(
     ctx: typer.Context,
     journals: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[JOURNAL]...", help="Journals to check. Default: those in this folder, *.journal."),
+        typer.Argument(
+            metavar="[JOURNAL]...", help="Journals to check. Default: all files named *.journal in this folder."
+        ),
     ] = None,
     config: ConfigFile = None,
     answering: Answering = None,
@@ -71,7 +73,7 @@ def doctor(
         if as_json:
             screen.json({"problems": problems, "findings": [finding.to_json() for finding in findings]})
         elif not problems:
-            screen.out.print("No problem was found.")
+            screen.out.print("No problems found.")
         if problems:
             screen.note(f"{quantity(problems, 'problem')} found.")
             raise typer.Exit(ExitCode.BAD_INPUT)
@@ -110,7 +112,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     registered_stages(plugins)
     registered_adapters(plugins)
     for owner, names, failure in broken_plugins(plugins):
-        cure = f"fix or uninstall it, or block it: [plugins] block = [{', '.join(map(repr, names))}]"
+        cure = (
+            f"fix or uninstall the package, or block its plugins with [plugins] block = [{', '.join(map(repr, names))}]"
+        )
         yield Finding("Plugins", "problem", f"{', '.join(names)} of {owner} cannot be used: {failure}; {cure}")
     yield from (Finding("Plugins", "warning", text) for text in deprecated_hooks(plugins))
     infos = plugins.describe()
@@ -121,7 +125,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding("Plugins", "warning", f"{info.name} of {info.distribution} is blocked under [plugins]")
     loaded = [info for info in infos if info.state == "loaded"]
     yield Finding(
-        "Plugins", "ok", f"{len(loaded)} loaded, of {len({plugin.distribution for plugin in loaded})} distributions"
+        "Plugins", "ok", f"{len(loaded)} loaded, from {len({plugin.distribution for plugin in loaded})} distributions"
     )
 
 
@@ -141,7 +145,7 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
         first = installed.setdefault(name, distribution)
         if first is not distribution and _install_folder(first) != _install_folder(distribution):
             hidden = f"{distribution.version} in {_install_folder(distribution)}"
-            text = f"{name} {first.version} in {_install_folder(first)} hides {hidden}: uninstall one of them"
+            text = f"{name} {first.version} in {_install_folder(first)} hides {hidden}; uninstall one of the two"
             yield Finding("Versions", "problem", text)
     unmet = [
         text
@@ -167,7 +171,9 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)
-    yield from _attempt("Configuration", lambda: check_configuration(plugins, config), f"{count} names are set")
+    yield from _attempt(
+        "Configuration", lambda: check_configuration(plugins, config), f"{quantity(count, 'setting')} set"
+    )
     if plugins.of_kind("stage"):
         plain = Question(question="A plain question", id="plain")
         for finding in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "the stages can be planned"):
@@ -178,7 +184,8 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     ]
     if not models:
         text = (
-            "no model is configured: specify models to check with --answering and --judge, or in a file with --config"
+            "no models are configured; specify the models to check with --answering and --judge, or in a file "
+            "with --config"
         )
         yield Finding("Models", "warning", text)
     for role, model in models:
@@ -249,14 +256,14 @@ def _check_server(address: str) -> Finding:
     parts, shown = urlsplit(address), redact_url(address)
     host = parts.hostname or ""
     if find_proxy(parts) is not None:
-        return Finding("Servers", "ok", f"{shown} was not tried: connections to it go through a proxy")
+        return Finding("Servers", "ok", f"{shown} was not tried because connections to this server go through a proxy")
     try:
         port = parts.port or _PORTS[parts.scheme]
         with socket.create_connection((host, port), timeout=_CONNECT_SECONDS):
             return Finding("Servers", "ok", f"{shown} accepts connections")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        cure = "check that the server is running, and that the URL is right"
+        cure = "check that the server is running and that the URL is correct"
         return Finding("Servers", "problem", f"could not connect to {shown} ({why}); {cure}")
 
 

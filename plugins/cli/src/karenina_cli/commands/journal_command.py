@@ -67,10 +67,10 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
     share = f" ({progress.done / progress.items:.1%})" if progress.items else ""
     yield f"  Items     {progress.done} of {progress.items} done{share}{_listed(progress.outcomes)}"
     if progress.again:
-        yield f"  Again     {progress.again} of them will run again, because a call or a stage failed"
+        yield f"  Again     {progress.again} of the finished items will run again because a call or a stage failed"
     if progress.failures:
         yield f"  Failures  {quantity(sum(progress.failures.values()), 'call')} failed{_listed(progress.failures)}"
-    unusable = f", {progress.unusable} of them not usable for another run" if progress.unusable else ""
+    unusable = f", {progress.unusable} of which cannot be used for another run" if progress.unusable else ""
     yield (
         f"  Replies   {progress.calls} stored{unusable}, with {progress.input_tokens:,} input and "
         f"{progress.output_tokens:,} output tokens"
@@ -148,6 +148,6 @@ def _repair_lines(report: RepairReport) -> Iterator[str]:
     if report.kept_as is not None:
         yield f"  Original  {report.kept_as}"
     if report.lost["replies"]:
-        yield "  Continue  with the same `karenina run` command, which repeats the calls whose replies are lost"
+        yield "  Continue  with the same `karenina run` command, which repeats the calls whose replies were lost"
     elif report.lost["results"]:
         yield "  Continue  with the same `karenina run` command, which computes the lost results from stored replies"

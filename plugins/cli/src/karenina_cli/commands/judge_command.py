@@ -46,12 +46,13 @@ def judge(
         typer.Argument(
             metavar="FILE",
             help="Outputs: a .jsonl file, a .json file with a list, or a table (.csv, .tsv, .xlsx, .parquet) with a "
-            "`response` per row (optionally `id` and `question`), a conversation of another program (.json, .jsonl), "
-            "or one text file.",
+            "`response` per row (optionally `id` and `question`), a conversation from another program (.json, "
+            ".jsonl), or one text file.",
         ),
     ],
     template: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="The answer template: Python with a class Answer.")
+        Path | None,
+        typer.Option(metavar="FILE.py", help="The answer template: a Python file with a class named Answer."),
     ] = None,
     rubric: Annotated[Path | None, benchmark_option("A benchmark file whose rubric scores the outputs.")] = None,
     judge: Annotated[str | None, model_option("--judge", "-j", f"The judge: {SPEC_HELP}")] = None,
@@ -141,7 +142,9 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
     rubric = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not rubric:
-        raise ConfigError([f"{path} has no rubric: pass a benchmark file, such as YAML, with traits under `rubric`"])
+        raise ConfigError(
+            [f"{path} has no rubric; use a benchmark file, such as a YAML file, with traits under `rubric`"]
+        )
     return rubric
 
 
@@ -151,5 +154,5 @@ def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
     """
     values = read_configuration(None, setup.config, setup.settings).given()
     if values.pop("answering_models", None):
-        screen.note("answering_models has no effect: the outputs take the place of a model's answers.")
+        screen.note("answering_models has no effect because the outputs take the place of a model's answers.")
     return values

@@ -95,7 +95,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:
-        raise ConfigError([f"there is no {what} {name!r}{did_you_mean(name or '', names)}{not_loaded()}"])
+        raise ConfigError([f"unknown {what} {name!r}{did_you_mean(name or '', names)}{not_loaded()}"])
     if as_json:
         screen.json({f"{what.replace(' ', '_')}s": [kind.to_json() for kind in chosen]})
         return
@@ -134,7 +134,7 @@ def traits(
     name: Annotated[str | None, name_argument("Print only this kind, in full.", completion_values.trait_kinds)] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the kinds of rubric traits, which score qualities without a right answer, and their fields.
+    """Print the kinds of rubric traits, which score qualities that have no correct answer, and their fields.
 
     In a benchmark file, `type` names the kind of a trait. Plugins can add more kinds.
     """
@@ -179,7 +179,7 @@ def primitives(
     ] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the primitives, which compare a field of a template with its truth, and their parameters.
+    """Print the primitives, which compare a template field with its ground truth, and their parameters.
 
     In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
     """

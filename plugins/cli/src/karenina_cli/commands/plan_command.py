@@ -64,13 +64,13 @@ def _plans(
     chosen = read_configuration(benchmark, setup.config, setup.settings)
     if benchmark is None:
         if wanted:
-            raise ConfigError(["--question selects from a benchmark: name its file"])
+            raise ConfigError(["--question selects questions from a benchmark; specify the benchmark file"])
         questions = [Question(question="A plain question", id="plain")]
     else:
         questions = list(select_questions(benchmark, chosen, wanted or None))
         select_usable(benchmark, None, chosen, [question.id for question in questions])
         if not questions:
-            raise ConfigError([f"{file} contains no question to plan for"])
+            raise ConfigError([f"{file} contains no questions to plan for"])
     plugins = plugins_of(chosen)
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)

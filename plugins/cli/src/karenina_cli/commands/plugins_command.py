@@ -41,7 +41,7 @@ def list_plugins(
         typer.Option(
             "--check",
             metavar="NAME",
-            help="Check an installed package, named by its distribution, import package or plugin.",
+            help="Check an installed package, identified by the name of its distribution, import package or plugin.",
         ),
     ] = None,
 ) -> None:
@@ -56,7 +56,7 @@ def list_plugins(
     with screen.report_errors():
         if check is not None:
             if hooks:
-                raise ConfigError(["--check and --hooks print different things: use only one of them"])
+                raise ConfigError(["--check and --hooks cannot be used together; use only one of them"])
             _check_package(screen, check, as_json)
             return
         if hooks:
@@ -116,9 +116,9 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
             line = Text(f"{word:<8}", style) + Text(clean(f"{finding.area}: {finding.text}"))
             screen.out.print(line, soft_wrap=True)
         if not problems:
-            screen.out.print("No check failed.")
+            screen.out.print("No checks failed.")
     if problems:
-        screen.note(f"{quantity(problems, 'check')} of {who} failed.")
+        screen.note(f"{quantity(problems, 'check')} failed for {who}.")
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -280,7 +280,10 @@ def _details(plugin: dict[str, Any]) -> str:
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)
-        cure = f"; {plugin['distribution']} needs {names}, not installed: pip install {shlex.join(missing)}"
+        cure = (
+            f"; {plugin['distribution']} requires packages that are not installed ({names}): "
+            f"pip install {shlex.join(missing)}"
+        )
         return f"{plugin['failure']}{cure if missing else ''}"
     if "tier" not in plugin:
         return ""

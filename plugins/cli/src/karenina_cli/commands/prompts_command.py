@@ -50,14 +50,14 @@ def prompts(
     ctx: typer.Context,
     *,
     file: Annotated[
-        Path | None, benchmark_argument("A benchmark. Without it, only the prompt tasks are listed.")
+        Path | None, benchmark_argument("A benchmark. Without one, only the prompt tasks are listed.")
     ] = None,
     setup: ConfigOptions,
     tables: TableOptions,
     answering: Answering = None,
     judge: Judges = None,
     question: Annotated[
-        str | None, question_option("Print the prompts of this question. Default: the first of the file.")
+        str | None, question_option("Print the prompts of this question. Default: the first question in the file.")
     ] = None,
     task: Annotated[
         list[str] | None,
@@ -108,7 +108,7 @@ def prompts(
             return
         for option, value in (("--question", question), ("--answer", answer)):
             if value is not None:
-                raise ConfigError([f"{option} applies to a question: name the benchmark's file"])
+                raise ConfigError([f"{option} applies to a question; specify the benchmark file as well"])
         _print_tasks(screen, plugins, names, as_json=as_json)
 
 
@@ -123,7 +123,10 @@ def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | N
     unknown = [name for name in names or () if name not in declared_names]
     if unknown:
         raise ConfigError(
-            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, declared_names)}" for name in unknown]
+            [
+                f"--task: no stage has a prompt task named {name!r}{did_you_mean(name, declared_names)}"
+                for name in unknown
+            ]
         )
     return set(names) if names else None
 
@@ -145,7 +148,7 @@ def _preview(
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
 
     if not len(benchmark):
-        raise ConfigError([f"{benchmark.path} contains no question"])
+        raise ConfigError([f"{benchmark.path} contains no questions"])
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
     return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
@@ -206,7 +209,7 @@ def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | Non
         if _is_wanted(prompt.task, names):
             _print_prompt(screen, prompt)
     for stage, error in preview.failed.items():
-        screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
+        screen.note(f"Warning: {stage} failed, so the prompts after this stage are not shown: {error}")
     for unused in preview.unused:
         if _is_wanted(unused.task, names):
             screen.note(f"Not shown: {unused.task.name} of {unused.stage}: {unused.why}")

@@ -35,7 +35,8 @@ def rescore(
     *,
     journal: JournalFile,
     file: Annotated[
-        Path | None, benchmark_argument("The benchmark as it is now. Default: the file of your run.", "[BENCHMARK]")
+        Path | None,
+        benchmark_argument("The benchmark in its current form. Default: the file used by your run.", "[BENCHMARK]"),
     ] = None,
     setup: ConfigOptions,
     tables: TableOptions,
@@ -47,7 +48,8 @@ def rescore(
         Path | None, output_option("Write the new results to this file, one JSON object per line.")
     ] = None,
     ask: Annotated[
-        bool, typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed.")
+        bool,
+        typer.Option("--ask", help="Call models again for prompts that contain a ground truth that has changed."),
     ] = False,
     trust_all: Annotated[
         bool,
@@ -57,7 +59,7 @@ def rescore(
     ] = False,
     as_json: JSONObject = False,
 ) -> None:
-    """Score a run again from its journal, without a call, after truths or tolerances changed.
+    """Score a run again from its journal, without calling a model, after ground truths or tolerances have changed.
 
     Weights, patterns and verify() may have changed too. Items are matched with the run's items by question, models and
     replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. For
@@ -77,9 +79,7 @@ def rescore(
             _print(screen, report, output, diff=diff, as_json=as_json)
             return
         if judge and not ask:
-            raise ConfigError(
-                ["--judge has no effect without --ask: add --ask to call the judge, or leave out --judge"]
-            )
+            raise ConfigError(["--judge has no effect without --ask; add --ask to call the judge, or remove --judge"])
         chosen = make_rescore_request(
             find_journal(screen, journal),
             file,
@@ -118,7 +118,10 @@ def _rescore_reference(
 
     if file is None:
         raise ConfigError(
-            [f"{results} has no journal that names a benchmark: karenina rescore {quote(str(results))} BENCHMARK"]
+            [
+                f"{results} has no journal that names a benchmark; specify the benchmark: karenina rescore "
+                f"{quote(str(results))} BENCHMARK"
+            ]
         )
     trust = Trust.all() if trust_all else load_trust()
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
@@ -193,6 +196,6 @@ def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) ->
         if text:
             grid.add_row(name, Text(clean(text)))
     screen.out.print(grid)
-    saved = "" if output is not None else " Nothing was saved: -o FILE writes the new results."
+    saved = "" if output is not None else " Nothing was saved; use -o FILE to save the new results."
     scored = f"Scored {quantity(report.after.items, 'item')} in {report.seconds:.1f} s"
     screen.note(f"{scored}; the journal was not changed.{saved}")

@@ -72,7 +72,7 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="RESULTS",
-            help="Skip the questions whose items are all judged in this result file.",
+            help="Skip the questions whose items have all been judged in this result file.",
             autocompletion=completion.result_files,
         ),
     ] = None,
@@ -91,7 +91,8 @@ def run(
     replay: Annotated[
         bool,
         typer.Option(
-            "--replay", help="Make no call: take replies from the journal. A call without a stored reply is an error."
+            "--replay",
+            help="Make no calls; take all replies from the journal. A call without a stored reply is an error.",
         ),
     ] = False,
     executor: Annotated[
@@ -106,12 +107,12 @@ def run(
         str | None,
         typer.Option(
             metavar="USD",
-            help="The most to spend, in US dollars, including earlier runs with the journal. The run then stops "
-            "and can be resumed with a higher budget.",
+            help="The maximum to spend, in US dollars, including earlier runs with the journal. The run stops when "
+            "the budget is used up, and can be resumed with a higher budget.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Make no call: print the expected calls, tokens and cost.")
+        bool, typer.Option("--dry-run", help="Make no calls; print the expected calls, tokens and cost.")
     ] = False,
     ci: CIOptions,
     skip_broken: Annotated[
@@ -147,7 +148,7 @@ def run(
         )
         if not len(benchmark):
             raise ConfigError(
-                [f"{file} contains no question: add one (in YAML under `questions`, in a table as a row)"]
+                [f"{file} contains no questions; add one (in YAML, under `questions`; in a table, as a row)"]
             )
         if benchmark.missing_answers and chosen.core.evaluation_mode != "rubric_only":
             raise ConfigError([benchmark.missing_answers])
@@ -157,7 +158,7 @@ def run(
         if skip_done:
             ids = unfinished_ids(benchmark, ids, chosen, skip_done)
             if not ids:
-                screen.note("Nothing to run: every question is already judged in the result files of --skip-done.")
+                screen.note("Nothing to run: every question has already been judged in the --skip-done result files.")
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
@@ -198,7 +199,7 @@ def resume(
     ctx: typer.Context,
     journal: JournalFile,
     budget: Annotated[
-        str | None, typer.Option(metavar="USD", help="A new budget instead of the run's, in US dollars.")
+        str | None, typer.Option(metavar="USD", help="A new budget to replace that of the run, in US dollars.")
     ] = None,
     as_json: ResultsJSON = False,
     quiet: Quiet = False,

@@ -55,12 +55,15 @@ def show(
     ] = None,
     benchmark: Annotated[
         Path | None,
-        benchmark_option("The benchmark with the comparison rules, if the run is another person's."),
+        benchmark_option("The benchmark that contains the comparison rules, for a run made by another person."),
     ] = None,
     tables: TableOptions,
     as_json: ResultsJSON = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Print long answers and equal failures in full.")] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print only the summary."),
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print long answers and repeated failures in full.")] = False,
 ) -> None:
     """Print the results of a run in full, and their summary."""
     screen = get_screen(ctx)
@@ -183,7 +186,7 @@ class _Printer:
         if self._rules is None and (template.field_results or template.parsed_llm_response is not None):
             self._rules = find_rules(self._files, self._benchmark)
         if template.field_results and not self._rules and not self._noted and self._benchmark is None:
-            self._screen.note("The comparison rules are not known: --benchmark FILE shows them")
+            self._screen.note("The comparison rules are unknown; use --benchmark FILE to show them")
             self._noted = True
         rules = (self._rules or {}).get(result.metadata.template_id)
         print_result(
@@ -233,7 +236,11 @@ def _matching_items(results: Sequence[VerificationResult], questions: Mapping[st
     digits = word.removeprefix("#")
     if digits.isdecimal() and digits.isascii():
         number = int(digits)
-        return {number - 1} if 0 < number <= len(results) else f"there is no item {number}: there are {len(results)}"
+        return (
+            {number - 1}
+            if 0 < number <= len(results)
+            else f"item {number} does not exist; the number of items is {len(results)}"
+        )
     text = word.casefold()
     ids = [id for id in questions if compose(id).casefold().startswith(text)]
     ids = ids or [id for id, question in questions.items() if text in compose(question).casefold()]
@@ -243,4 +250,4 @@ def _matching_items(results: Sequence[VerificationResult], questions: Mapping[st
         return f"there is no result for question {word!r}{did_you_mean(word, questions)}"
     shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])
     more = f", and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return f"{word!r} matches {len(ids)} questions: {shown}{more}; give more of it, or the number of an item"
+    return f"{word!r} matches {len(ids)} questions: {shown}{more}; be more specific, or use an item number"

@@ -106,8 +106,8 @@ def trust(
             _print(screen, file, findings)
         if findings.untrusted and not (yes or as_json or sys.stdin.isatty()):
             screen.fail(
-                "nothing was trusted: there is no terminal for confirmation. If you have read what is printed above: "
-                f"karenina trust {shlex.quote(str(file))} --yes"
+                "nothing was trusted because there is no terminal for confirmation. If you have read what is "
+                f"printed above, run: karenina trust {shlex.quote(str(file))} --yes"
             )
         agreed = findings.untrusted and (yes or (not as_json and _confirm(findings)))
         count = len(findings.new_code) + (len(findings.values) + len(findings.paths) if findings.new else 0)
@@ -242,7 +242,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
 def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
     """Print the restricted values, the code with line numbers and, to standard error, the broken templates."""
     if not (findings.code or findings.digests):
-        text = f"{file} contains no code and no restricted value: nothing in it needs trust."
+        text = f"{file} contains no code and no restricted values, so nothing in it needs to be trusted."
         screen.out.print(Text(text), soft_wrap=True)
     if findings.digests:
         state = "" if findings.new else " (already trusted)"
@@ -260,7 +260,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
         for number, line in enumerate(code.source.splitlines(), 1):
             screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
     for problem in findings.broken:
-        screen.note(f"Cannot be used even with trust: {clean(problem)}")
+        screen.note(f"Cannot be used even if trusted: {clean(problem)}")
 
 
 def _confirm(findings: TrustFindings) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark, BenchmarkContent
     from karenina_core.config import VerificationConfig
 
-SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object with a model configuration."
 logger = logging.getLogger("karenina")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
@@ -110,10 +110,10 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
         if not equals or not _NAME.fullmatch(name):
             continue
         if name in names:
-            logger.warning("--set %s is given twice: the last value is used", name)
+            logger.warning("--set %s was given more than once; the last value is used", name)
         keys = [key for key in names if key.startswith(f"{name}.") and key not in all_settings()]
         if keys:
-            logger.warning("--set %s replaces the earlier --set %s: to keep both, reverse their order", name, keys[0])
+            logger.warning("--set %s replaces the earlier --set %s; to keep both, reverse their order", name, keys[0])
         names.append(name)
 
 
@@ -123,7 +123,7 @@ def _check_has_value(setting: str) -> None:
 
     name = setting.strip()
     if name in all_settings():
-        raise typer.BadParameter(f"--set {name} has no value: write --set {name}=VALUE")
+        raise typer.BadParameter(f"--set {name} has no value; write --set {name}=VALUE")
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
@@ -138,13 +138,15 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     if not equals:
         _check_has_value(setting)
     if not equals or not _NAME.fullmatch(name):
-        raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may contain a key
+        raise typer.BadParameter(
+            "--set requires a name and a value; write --set name=value"
+        )  # the text may contain a key
     top, dot, key = name.partition(".")
     if not dot or name in all_settings():
         return name, _parse_value(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):
-        raise typer.BadParameter(f"{top} is not a table, so --set {name}=... cannot change a key of it")
+        raise typer.BadParameter(f"--set {name}=... cannot change a key of {top}, which is not a table")
     return top, {**(table or {}), key: _parse_value(name, text)}
 
 
@@ -162,7 +164,7 @@ def _parse_value(name: str, text: str) -> Any:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
             if given.lstrip()[:1] in ("{", "["):
-                raise typer.BadParameter(f"--set {name}: the value is neither TOML nor JSON") from None
+                raise typer.BadParameter(f"--set {name}: the value is neither valid TOML nor valid JSON") from None
             raise ValueError("the value is a string") from error
 
     return read_value(name, text, read)

@@ -63,7 +63,7 @@ def select_usable(
     if errors and (not skip_broken or None in broken):
         raise BenchmarkErrors([*errors, *find_untrusted_values(benchmark, trust)])
     for error in errors:
-        logger.warning("left out: %s", error)
+        logger.warning("skipped because of an error: %s", error)
     return [id for id in chosen if id not in broken]
 
 
@@ -82,9 +82,9 @@ def find_journal(screen: Screen, path: Path) -> Path:
         usual = default_journal(path)
         why = f"{usual} belongs to another run" if usual.is_file() else f"{usual} does not exist"
         raise ConfigError(
-            [f"{path} is a result file, but the journal of its run is not beside it ({why}): name the journal"]
+            [f"{path} is a result file, but the journal of its run was not found ({why}); specify the journal instead"]
         )
-    screen.note(f"{path} is a result file: its journal {journal} is used.")
+    screen.note(f"{path} is a result file; using its journal, {journal}.")
     return journal
 
 

@@ -54,7 +54,9 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
         Limits.parse(texts, read)
         return texts
 
-    help = f"Exit with 1 if {condition} for any answering model and judge. MODEL={value} is for one answering model."
+    help = (
+        f"Exit with 1 if {condition} for any answering model and judge. MODEL={value} applies to one answering model."
+    )
     return typer.Option(metavar=f"[MODEL=]{value}", callback=check, help=help)
 
 
@@ -78,16 +80,18 @@ def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     name = str(value)
     if os.path.lexists(value):
         if name in presets:
-            get_screen(ctx).note(f"The configuration is the file {name} in this folder, not the preset of that name.")
+            get_screen(ctx).note(
+                f"Using the file {name!r} in this folder as the configuration, not the preset with the same name."
+            )
         return value
     if name not in presets:
-        near = did_you_mean(name, presets) or "; `karenina config save NAME` saves one"
-        raise typer.BadParameter(f"there is neither a file nor a preset {name!r}{near}")
+        near = did_you_mean(name, presets) or "; use `karenina config save NAME` to save a preset"
+        raise typer.BadParameter(f"no file or preset is named {name!r}{near}")
     try:
         read_private(presets[name])
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"the preset {name!r} cannot be used: {error}") from None
-    get_screen(ctx).note(f"The configuration is the preset {name}, {presets[name]}.")
+    get_screen(ctx).note(f"Using the preset {name!r} as the configuration ({presets[name]}).")
     return presets[name]
 
 
@@ -96,7 +100,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         "-c",
-        help="A configuration file (TOML, YAML or JSON), or a preset of `karenina config save`.",
+        help="A configuration file (TOML, YAML or JSON), or a preset saved with `karenina config save`.",
         callback=resolve_config_file,
         autocompletion=completion_values.config_files,
     ),
@@ -106,7 +110,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a configuration name (`karenina config` lists them).",
+        help="Set a value in the configuration (`karenina config` lists the names).",
         autocompletion=completion_values.settings,
     ),
 ]
@@ -121,7 +125,7 @@ class ConfigOptions:
 
 
 Answering = Annotated[list[str] | None, model_option("--answering", "-a", f"A model under test: {SPEC_HELP}")]
-Judges = Annotated[list[str] | None, model_option("--judge", "-j", "A judge model, in the same form.")]
+Judges = Annotated[list[str] | None, model_option("--judge", "-j", "A judge model, in the same form as --answering.")]
 TrustAll = Annotated[
     bool,
     typer.Option(
@@ -140,7 +144,7 @@ JournalFile = Annotated[
 
 FailUnder = Annotated[
     list[str] | None,
-    _limit_option("SHARE", read_share, "the pass rate is below this share, from 0 to 1, or if there is none,"),
+    _limit_option("SHARE", read_share, "the pass rate is below this share, from 0 to 1, or if there is no pass rate,"),
 ]
 MaxUnjudged = Annotated[list[str] | None, _limit_option("N", read_count, "more than N items were not judged,")]
 JUnit = Annotated[
@@ -151,12 +155,12 @@ SummaryMarkdown = Annotated[
     bool,
     typer.Option(
         "--summary-markdown",
-        help="Write a summary in Markdown to the file named by GITHUB_STEP_SUMMARY, or to the standard output if it "
-        "is not set.",
+        help="Write a summary in Markdown to the file named by GITHUB_STEP_SUMMARY, or to standard output if that "
+        "variable is not set.",
     ),
 ]
 ResultsJSON = Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress or individual results.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
         return f"{UNKNOWN_COST}: {describe_missing_cost(next(iter(_without_cost(files)), files[0]), None)}"
     total = sum_counts(line.spent for line in lines)
     if not lines:
-        return f"{total.format_cost()}: all models of the run are free"
+        return f"{total.format_cost()}: all models in the run are free"
     by_model: dict[str, SpendCounts] = {}
     for line in lines:
         by_model.setdefault(line.model, SpendCounts()).merge(line.spent)
@@ -189,7 +189,10 @@ def budget_hint(session: RunSession) -> str:
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
-        return f"There is no journal, so the same command, with a budget of {least} or more, repeats the calls."
+        return (
+            f"There is no journal, so running the same command again, with a budget of {least} or more, repeats the "
+            "calls."
+        )
     again = "run the same command with a larger --set budget=USD"
     how = f"run `karenina resume {quote(str(session.journal.path))} --budget MORE`" if session.resumable else again
     return (
@@ -257,20 +260,23 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
     )
     if estimated.kept:
         _say(
-            screen, f"The journal stores {estimated.kept:,} replies for the others; their calls are not paid for again."
+            screen,
+            f"The journal contains {estimated.kept:,} replies for the other items; their calls are not paid for again.",
         )
     _say(screen, f"Expected: {_count_text(estimated.calls)} calls for {estimated.format_cost()}.")
     if estimated.spent:
         _say(screen, f"Earlier runs with this journal spent {format_cost(estimated.spent)}.")
     if estimated.sample and estimated.lines:
         basis = (
-            "the calls in the journal" if all(line.measured for line in estimated.lines) else "replies of usual length"
+            "the calls in the journal"
+            if all(line.measured for line in estimated.lines)
+            else "replies of typical length"
         )
         _say(screen, f"Estimated from {quantity(estimated.sample, 'question')} and {basis}; retries cost more.")
     for stage, why in estimated.not_counted.items():
         _say(screen, f"Not counted: {stage}: {why}")
     for stage, error in estimated.failed.items():
-        _say(screen, f"Not counted: {stage} could not be simulated: {error}")
+        _say(screen, f"Not counted: {stage}, because it could not be simulated: {error}")
     for name, price in estimated.prices["models"].items():
         print_wrapped(screen.out, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
 

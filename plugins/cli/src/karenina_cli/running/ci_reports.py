@@ -48,7 +48,7 @@ class Limits(Generic[Number]):
             name, _, limit = text.rpartition("=")
             if name in limits:
                 raise typer.BadParameter(
-                    f"two limits are given {f'for {name!r}' if name else 'without a name'}: keep one"
+                    f"two limits were given {f'for {name!r}' if name else 'without a model'}; keep only one"
                 )
             limits[name] = read(limit if name else text)
         return cls(limits.pop("", None), limits)
@@ -71,19 +71,19 @@ def read_share(text: str) -> float:
     try:
         share = float(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a valid share: write a number from 0 to 1, or MODEL=NUMBER"
-        ) from None
+        raise typer.BadParameter(f"{text!r} is not a valid share; use a number from 0 to 1, or MODEL=NUMBER") from None
     if not 0 <= share <= 1:
-        hint = f": write {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
-        raise typer.BadParameter(f"{share:g} is not a share from 0 to 1{hint}")
+        hint = f"; use {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
+        raise typer.BadParameter(f"a share must be from 0 to 1, not {share:g}{hint}")
     return share
 
 
 def read_count(text: str) -> int:
     """Parse a number of items, 0 or more. Raises `typer.BadParameter` if the text is anything else."""
     if not text.isascii() or not text.isdigit():
-        raise typer.BadParameter(f"{text!r} is not a valid number of items: write 0 or more, or MODEL=NUMBER")
+        raise typer.BadParameter(
+            f"{text!r} is not a valid number of items; use an integer of 0 or more, or MODEL=NUMBER"
+        )
     return int(text)
 
 
@@ -136,7 +136,7 @@ class Conditions:
         for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged)):
             for name in limits.by_name:
                 if name not in names:
-                    yield f"There is no result of {name}, which {option} names."
+                    yield f"There are no results for {name}, which is named by {option}."
         if not summary.groups and self.fail_under.of_all is not None:
             yield _NO_RATE.format("")
         for group in summary.groups:
@@ -144,7 +144,10 @@ class Conditions:
             yield from self._low(group, of)
             unjudged, most = group.not_judged + missing, self.max_unjudged.of(group)
             if most is not None and unjudged > most:
-                yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
+                yield (
+                    f"{quantity(unjudged, 'item')}{of} {'was' if unjudged == 1 else 'were'} not judged, which is "
+                    f"more than --max-unjudged {most}."
+                )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
         """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect.
@@ -182,7 +185,10 @@ class CIReports:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
             raise ConfigError(
-                [f"--summary-markdown and --json both print: set {STEP_SUMMARY} to a file, or use only one of them"]
+                [
+                    f"--summary-markdown and --json both write to standard output; set {STEP_SUMMARY} to a file, "
+                    "or use only one of the two options"
+                ]
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
@@ -225,7 +231,7 @@ def _check_junit(path: Path) -> None:
     if begins not in (b"", _OURS):
         raise ConfigError(
             [
-                f"--junit {path} exists and is not JUnit XML written by Karenina, so it is not replaced: choose "
+                f"--junit {path} was not replaced because the file is not JUnit XML written by Karenina; choose "
                 "another file"
             ]
         )

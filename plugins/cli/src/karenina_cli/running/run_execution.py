@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 GRACE: Final = 3.0
 """The number of seconds that calls in flight have to finish so that their replies can be stored."""
-INTERRUPTED: Final = "it was interrupted"
+INTERRUPTED: Final = "the run was interrupted"
 
 
 def execute_run(
@@ -100,7 +100,7 @@ def execute_run(
         for group in summary.groups:
             if group.not_judged == group.items:
                 how = f"`karenina show {quote(str(request.output))}`"
-                screen.note(f"No item of {group.name} was judged: {how} shows the reasons.")
+                screen.note(f"No item of {group.name} was judged; use {how} to see the reasons.")
     if request.benchmark.path is not None and any(
         "`karenina trust FILE`" in failure.error for failure in totals.failures()
     ):
@@ -270,34 +270,37 @@ def _all(count: int, noun: str) -> str:
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
     """Return a hint for the user if none of a run's items were judged."""
-    again = "run it again"
+    again = "run the command again"
     if session.journal is not None and session.resumable and not request.replay:
-        again += f", or `karenina resume {quote(str(session.journal.path))}`"
+        again += f", or use `karenina resume {quote(str(session.journal.path))}`"
     return f"`karenina show {quote(str(request.output))}` shows the reasons. Correct the cause, then {again}."
 
 
 def _trust_hint(file: Path) -> str:
     """Return a hint about trusting the code in this file. The items' own reasons only say `FILE`."""
-    return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
+    return (
+        f"The code in {file} was not run because it is not trusted. Read the code, then run: "
+        f"karenina trust {quote(str(file))}"
+    )
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
     """Return how much of a stopped run is finished and how to continue it."""
-    where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
+    where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
         return (
             f"{progress}To continue, run the same command with another --output and --skip-done {path}, which skips "
-            "the questions that are judged."
+            "the questions that have been judged."
         )
     options = ["without --fresh"] if session.resumable else []  # only `karenina run` has the option
     options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
     how = f" ({' and '.join(options)})" if options else ""
     again = " for the same time again" if timed_out else ""
-    resume = f", or `karenina resume {quote(str(session.journal.path))}`{again}" if session.resumable else ""
+    resume = f", or use `karenina resume {quote(str(session.journal.path))}`{again}" if session.resumable else ""
     return (
         f"{progress}Every reply is stored in {session.journal.path}. To continue, run the same command again{how}"
-        f"{resume}: no finished call is repeated."
+        f"{resume}; no finished call is repeated."
     )
 
 
