@@ -44,7 +44,7 @@ def load_benchmark(
     if skip_broken:
         benchmark.leave_out_broken()
         for error in benchmark.broken:
-            logger.warning("left out: %s", error)
+            logger.warning("left out an entry that cannot be read: %s", error)
     elif benchmark.broken:
         raise _summarize(benchmark.broken, len(benchmark))
     return benchmark
@@ -57,7 +57,7 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
-    option = f"; or skip {them}: --skip-broken (in Python: skip_broken=True)" if good else ""
+    option = (f"; or skip {them} with --skip-broken (in Python: skip_broken=True)") if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
@@ -95,7 +95,7 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
         for offer in list_formats(installed):
             if offer.value.recognizes is not None and offer.value.recognizes(path):
                 benchmark = _read(offer, path, check_paths, columns)
-                benchmark.load_notes.append(f"{path.name} is read as {offer.value.name}")
+                benchmark.load_notes.append(f"{path.name} was read as {offer.value.name}")
                 return benchmark
     if any(suffix in candidate.value.suffixes for candidate in list_formats(installed)):
         return _read(find_format(installed, path, suffix), path, check_paths, columns)
@@ -103,7 +103,10 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
         return _read(find_format(installed, path, _guess_suffix(path)), path, check_paths, columns)
     except BenchmarkFileError as error:
         endings = describe_suffixes(list_formats(installed))
-        cure = f"{error.cure}; if it has another format, rename it: the known file extensions are {endings}"
+        cure = (
+            f"{error.cure}; if the file has a different format, rename it to use one of the known file extensions: "
+            f"{endings}"
+        )
         raise BenchmarkFileError(error.file, error.where, error.what, cure) from error
 
 
@@ -151,14 +154,14 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
     offer = find_format(installed, path, suffix_of(installed, path), writes=True)
-    assert offer.value.write is not None, "find_format leaves out formats that cannot be written"
+    assert offer.value.write is not None, "find_format must not return a format that cannot be written"
     texts = offer.value.write(benchmark, path)
     parts = (text if isinstance(text, bytes) else _encode(text, path) for text in texts)
     try:
         replace_file(path, lambda file: file.writelines(parts), follow=True)
     except OSError as error:
         what = f"the file cannot be written: {error.strerror}"
-        raise BenchmarkFileError(path, "", what, "check that the folder exists and that you may write to it") from error
+        raise BenchmarkFileError(path, "", what, "check that the folder exists and is writable") from error
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
@@ -188,10 +191,10 @@ def _guess_suffix(path: Path) -> str:
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
     """Return the error for an unexpected exception in a plugin's format, and log the traceback."""
-    logger.debug("%s cannot be read", path, exc_info=error)
+    logger.debug("cannot read %s", path, exc_info=error)
     return BenchmarkFileError(
         path,
         "",
-        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {type_and_message(error)}",
-        f"report it to the authors of {offer.distribution}",
+        (f"{offer.distribution} {offer.version} failed to read {offer.value.name}: {type_and_message(error)}"),
+        f"report the problem to the authors of {offer.distribution}",
     )

@@ -116,7 +116,11 @@ class BenchmarkErrors(KareninaError, ValueError):
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(finding) for finding in findings[:_SHOWN]]
         more = len(findings) - _SHOWN
-        lines += [f"... and {more} more errors; `karenina check FILE` lists all"] if more > 0 else []
+        lines += (
+            [(f"... and {more} more error{'s' * (more > 1)}; `karenina check FILE` lists all of them")]
+            if more > 0
+            else []
+        )
         super().__init__("\n".join(lines))
         self.findings = tuple(findings)
 
@@ -139,8 +143,8 @@ def check_file(
     if benchmark is None:
         return None, CheckReport(tuple(findings), 0)
     if not len(benchmark) and not findings:
-        cure = "add one (in YAML under `questions`, in a table as a row)"
-        findings.append(Finding("error", path, "", "the file contains no question", cure))
+        cure = "add a question (under `questions` in YAML, or as a row in a table)"
+        findings.append(Finding("error", path, "", "the file contains no questions", cure))
     config = None if configure is None else configure(benchmark)
     all_findings = [*findings, *check_content(benchmark, trust, config, quality=True, checked=checked)]
     return benchmark, CheckReport(tuple(_in_order(path, all_findings)), len(benchmark))
@@ -165,7 +169,10 @@ def read_findings(
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
             for value in error.values:
-                what = f"{value.in_words()}: the file is outside of this folder and not trusted, so it was not read"
+                what = (
+                    f"{value.in_words()}: the file was not read because it is outside the benchmark's folder and is "
+                    "not trusted"
+                )
                 findings.append(Finding("error", file, "", what, f"karenina trust {quote(str(file))}"))
             return False
 
@@ -279,8 +286,14 @@ class _Check:
         for question in self._benchmark:
             other = first.setdefault(question.question, question.id)
             if other != question.id:
-                what = f"it has the same text as the question {other!r}, so this question counts twice"
-                self._add("warning", self._benchmark.place_of(question.id), what, "delete one of them", "question")
+                what = f"the text is the same as in question {other!r}, so the question counts twice"
+                self._add(
+                    "warning",
+                    self._benchmark.place_of(question.id),
+                    what,
+                    "delete one of the two questions",
+                    "question",
+                )
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
@@ -318,12 +331,17 @@ class _Check:
 
                 what = check_samples(bound)
                 if what is not None and self._quality:
-                    self._add_in_template("warning", question, what, "its items end without a verdict", None)
+                    self._add_in_template(
+                        "warning", question, what, "items of this question will end without a verdict", None
+                    )
         except UntrustedTemplate as error:
-            what = f"{error.code}: this is code that is not trusted, so it was not run"
+            what = f"{error.code}: the template contains code that is not trusted, so the code was not run"
             cure = TRUST_CURE
             if self._benchmark.path is not None:
-                cure = f"read it, then `karenina trust {quote(str(self._benchmark.path))}` (or --trust-all for one run)"
+                cure = (
+                    f"read the code, then run `karenina trust {quote(str(self._benchmark.path))}` (or use --trust-all "
+                    "for one run)"
+                )
             self._add_in_template("error", question, what, cure, error.line)
             return
         except TemplateError as error:
@@ -353,7 +371,7 @@ class _Check:
         what, cure = "the question has no answer template", "add `answer`"
         if columns := self._benchmark.answer_columns:
             empty = f"is empty in {' and '.join(map(repr, columns))}"
-            what = f"the right answer {f'is {question.raw_answer!r:.40}' if question.raw_answer else empty}"
+            what = f"the correct answer {f'is {question.raw_answer!r:.40}' if question.raw_answer else empty}"
             cure = "write the answer"
         cure += ', leave the question out (`karenina run --skip-broken`), or set evaluation_mode = "rubric_only"'
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
@@ -396,12 +414,14 @@ class _Check:
                 what = f"the trait {trait.name!r} cannot be scored: {reason}"
                 self._add("warning", place, what, "", *path, question=question)
             elif config.core.evaluation_mode == _NO_MODEL:
-                what = f"the trait {trait.name!r} is not used: evaluation_mode is {_NO_MODEL}"
-                cure = "set `evaluation_mode: template_and_rubric` under `config`, or in the configuration of the run"
+                what = f"the trait {trait.name!r} is not used because evaluation_mode is {_NO_MODEL!r}"
+                cure = "set `evaluation_mode: template_and_rubric` under `config`, or in the run configuration"
                 self._add("warning", place, what, cure, *path, question=question)
             elif names is not None and trait.name not in names:
-                what = f"the trait {trait.name!r} is not used: rubric_trait_names does not contain it"
-                self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
+                what = f"the trait {trait.name!r} is not used because it is not listed in rubric_trait_names"
+                self._add(
+                    "warning", place, what, "add the trait to that list, or remove the trait", *path, question=question
+                )
 
     def check_restricted(self) -> None:
         """Warn about each restricted value that is not yet trusted."""
@@ -415,9 +435,13 @@ class _Check:
             return
         for value in values:
             where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
-            what = f"this value needs your trust before a run: {value.in_words(200)}"
+            what = f"this value must be trusted before a run: {value.in_words(200)}"
             self._add(
-                "warning", self._benchmark.head, what, f"read it, then `karenina trust {quote(str(path))}`", *where
+                "warning",
+                self._benchmark.head,
+                what,
+                (f"read the value, then run `karenina trust {quote(str(path))}`"),
+                *where,
             )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
@@ -432,7 +456,7 @@ class _Check:
             return
         field = field_at(question.answer_template or "", line)
         shown = what if field is None or repr(field) in what else f"field {field!r}: {what}"
-        shown = shown if field is not None or line is None else f"line {line} of its template: {what}"
+        shown = shown if field is not None or line is None else f"line {line} of the template: {what}"
         self._add(level, place, shown, cure, "answer", *(() if field is None else (field,)), question=question.id)
 
     def _add(

@@ -78,7 +78,7 @@ class Section:
             cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
             if isinstance(self.value[key], Mapping) and nearest_key(key, known) is None:
                 command = install_command(str(key).replace("_", "-"))
-                cure += f"; if {key} is the package of a plugin, install it: {command}"
+                cure += f"; if {key} is a plugin package, install the plugin: {command}"
             problems.found.append(self.error(f"unknown key {key!r}", cure, key))
         problems.raise_all()
 
@@ -92,7 +92,7 @@ class Section:
             return None
         if not isinstance(value, str) and isinstance(value, Mapping | list):
             kind = "list" if isinstance(value, list) else "mapping"
-            raise self.error(f"{key!r} must be text, not a {kind}", "", key)
+            raise self.error(f"{key!r} must be a string, not a {kind}", "", key)
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:

@@ -75,13 +75,16 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
         return cast("Conversation", document)
     try:
         convert_recording(document)
-        why = "it has no answer"
+        why = "it contains no answer"
     except TraceFormatError as error:
         why = str(error)
     raise ConfigError(
         [
-            f"{path} is JSON, but not a conversation in a known format: {why}; give a list of outputs with `response`, "
-            "or name that list with --rows; to judge the JSON as text, use a file whose name ends in .txt"
+            (
+                f"{path} is JSON, but not a conversation in a known format: {why}. Pass a list of outputs with "
+                "`response`, or name that list with --rows. To judge the JSON as text, use a file whose name ends in "
+                ".txt"
+            )
         ]
     )
 
@@ -122,7 +125,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
-        raise ConfigError([f"outputs have no {name!r}: --columns maps response, id and question"])
+        raise ConfigError([(f"cannot map {name!r}; for outputs, --columns maps only response, id and question")])
     try:
         if path.suffix.lower() == _DOCUMENT and "rows" not in mapped:
             conversation = find_in_document(path, read_json(path, surrogates=True))
@@ -130,8 +133,8 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
         elif path.suffix.lower() in SUFFIXES:
             yield from _read_rows(path, mapped)
         elif mapped:
-            cure = "remove --columns, --rows, --sheet and --encoding, which are for tables and JSON"
-            raise ConfigError([f"{path} is one output: {cure}"])
+            cure = "remove --columns, --rows, --sheet and --encoding, which apply only to tables and JSON"
+            raise ConfigError([f"{path} is a single output; {cure}"])
         else:
             text = bounded_files.read_text(path)
             yield Output(path.name, find_in_text(path, text) or text)
@@ -161,11 +164,16 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
         if records.other_sheets:
             others = ", ".join(map(repr, records.other_sheets))
             logger.warning(
-                "only the first sheet of %s is read; other sheets also have rows: %s (--sheet NAME)", path, others
+                ("only the first sheet of %s was read, but other sheets also have rows: %s (use --sheet NAME)"),
+                path,
+                others,
             )
         if records.columns and not (RESPONSE in mapped or _response_names(records.columns)):
-            cure = f"give this name to the column with the outputs; the columns are {', '.join(records.columns)}"
-            raise ConfigError([f"{path} has no column `response`: {cure}"])
+            cure = (
+                "rename the column that contains the outputs to `response`; the columns are "
+                f"{', '.join(records.columns)}"
+            )
+            raise ConfigError([f"{path} has no `response` column; {cure}"])
         is_table = bool(records.columns)
         rows = list(records)
         if not rows:
@@ -197,7 +205,10 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
         logger.warning(
-            "%s: the right answers in %r are not used: `karenina import` makes a benchmark and recordings from them",
+            (
+                "%s: the correct answers in %r are not used; `karenina import` makes a benchmark and recordings from "
+                "this file"
+            ),
             path,
             truth,
         )
@@ -226,7 +237,9 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         if role in mapped:
             column = find_column(map(str, values), mapped[role])
             if column is None:
-                raise ConfigError([f"{record} has no {mapped[role]!r}: it has {', '.join(map(str, values))}"])
+                raise ConfigError(
+                    [(f"{record} has no {mapped[role]!r}; the available names are {', '.join(map(str, values))}")]
+                )
             return [column]
         if role == ID:  # question ids do not count: several models answer the same question
             column = find_column(map(str, values), ID)
@@ -243,7 +256,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         response = values
     if response is None:
         raise ConfigError(
-            [f"{record} contains no output: give it one of the keys {_RESPONSE_KEYS}, or write a conversation"]
+            [(f"{record} contains no output; add one of the keys {_RESPONSE_KEYS}, or write a conversation")]
         )
     id, question = (next(iter(get_all(named(role))), None) for role in (ID, QUESTION))
     if isinstance(response, str):
@@ -260,7 +273,7 @@ def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[st
     if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
         is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
         cure = "" if is_json else " To judge the whole text, put it in the `response` of a row in a .jsonl file."
-        yield f"{path} is read as one conversation: its last answer is judged.{cure}"
+        yield (f"{path} was read as one conversation, and its last answer is judged.{cure}")
     texts = {output.id: output.response for output in outputs if isinstance(output.response, str)}
     roles = [id for id, text in texts.items() if is_transcript(text)]
     headings = [id for id, text in texts.items() if is_delimited(text) and id not in roles]
@@ -272,7 +285,7 @@ def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[st
     ):
         if ids:
             yield (
-                f"{len(ids)} of {len(outputs)} outputs {one if len(ids) == 1 else several} (first: {ids[0]}): the "
-                "whole text is judged; to judge only the last answer, give the conversation as a list of messages, or "
-                "its JSON as `messages`."
+                f"{len(ids)} of {len(outputs)} outputs {one if len(ids) == 1 else several} (first: {ids[0]}). The "
+                "whole text is judged; to judge only the last answer, write the conversation as a list of messages, "
+                "or put its JSON in `messages`."
             )

@@ -94,7 +94,7 @@ def read_questions(
     question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
-        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "keep one of the two")
+        raise BenchmarkFileError(table.file, "", "both `answer` and a template were given", "keep only one of them")
     chosen, metadata_columns = _choose_columns(table, columns) if not checked else (dict(columns or {}), [])
     read = _Questions()
     questions = store if store is not None else read

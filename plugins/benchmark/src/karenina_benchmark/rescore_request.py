@@ -95,8 +95,8 @@ def make_rescore_request(
         changes = find_changes(command, starts=ask, benchmark=file is None)
         if changes:
             cure = (
-                "look at them, then run the benchmark again: rescore uses the settings of your run only if its files "
-                "are unchanged"
+                "review these changes, then run the benchmark again. Rescore uses the settings of your run only if "
+                "the run's files are unchanged"
             )
             raise ConfigError([*changes, cure])
     named = command["benchmark"] if file is None and command is not None else str(file)
@@ -137,7 +137,12 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
     changing = [name for name in others if name not in owned or owned[name].changes_results]
     if changing:
         names = ", ".join(sorted(changing))
-        note(f"Not taken from the journal, because it may be someone else's: {names}; set them with --set or -c.")
+        note(
+            (
+                f"Settings not taken from the journal, because it may be someone else's: {names}. Set them with --set "
+                "or -c."
+            )
+        )
     return free
 
 
@@ -166,8 +171,11 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
         names = ", ".join(map(repr, missing or ids)) or "no judge"
         raise ConfigError(
             [
-                f"--ask takes its judges from the command line, and this run was judged by {names}: add each with -j "
-                'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
+                (
+                    f"--ask takes judges from the command line, but this run was judged by {names}. Add each judge "
+                    "with -j "
+                    'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
+                )
             ]
         )
     return [by_id[id] for id in ids]
@@ -197,7 +205,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         changes += [change] if change is not None else []
         done.append(now)
     if not done:
-        raise ConfigError([f"no question of the benchmark has a result in {path}: pass the benchmark of that run"])
+        raise ConfigError([(f"no question in the benchmark has a result in {path}; pass the benchmark of that run")])
     if output is not None:
         VerificationResultSet(done).save(output)
     new = len(set(benchmark.ids) - {result.question_id for result in done})

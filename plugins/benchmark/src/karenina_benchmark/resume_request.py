@@ -51,8 +51,10 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
         raise ConfigError(
             [
                 *changes,
-                "resume uses only the files of the run, so nothing was read or started. Look at them, then run the "
-                "whole command again:",
+                (
+                    "resume requires the files of the run to be unchanged, so nothing was read or started. Review "
+                    "the changes, then run the whole command again:"
+                ),
                 f"  {make_run_line(labels, path)}",
             ]
         )
@@ -68,7 +70,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
             _note_changed_content(command, note)
         raise
     if digest_content(benchmark) != command["content"]:
-        note(f"{command['benchmark']} has changed since the run: items of changed questions run again.")
+        note((f"{command['benchmark']} has changed since the run, so items of changed questions will run again."))
     try:
         values = restore_secrets(command["config"], current_settings(benchmark, command))
     except ConfigError as error:
@@ -97,12 +99,12 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
     if stored is None:
-        raise ConfigError([f"the journal {journal} contains no run: start one with `karenina run`"])
+        raise ConfigError([(f"the journal {journal} contains no run; start a run with `karenina run`")])
     labels = JournalLabels.read(stored)
     try:
         return labels, read_own_command(id, journal)
     except UserStateError as error:
-        line = f"The journal describes this command; read it before you run it:\n  {make_run_line(labels, journal)}"
+        line = f"The journal contains this command; read it before you run it:\n  {make_run_line(labels, journal)}"
         raise ConfigError([*error.problems, line]) from error
 
 
@@ -113,8 +115,10 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
     except OSError as error:
         raise ConfigError(
             [
-                f"the folder of the run cannot be opened: {command['folder']} ({error.strerror}); run "
-                "the whole command elsewhere"
+                (
+                    f"cannot open the folder of the run: {command['folder']} ({error.strerror}); run the whole "
+                    "command in another folder"
+                )
             ]
         ) from error
 
@@ -174,13 +178,14 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
     """Print why the run's `--trust-all` no longer applies and what to do."""
     file = command["benchmark"]
-    changes = (
-        "; ".join(describe_changes(command))
-        or f"the settings in {file} have another meaning with the installed plugins"
+    changes = "; ".join(describe_changes(command)) or (
+        f"the settings in {file} have a different meaning with the installed plugins"
     )
     note(
-        f"The run's --trust-all does not apply, because something has changed since: {changes}. To run the code of "
-        f"the benchmark, use `karenina trust {quote(str(file))}`, or the whole `karenina run` command again."
+        (
+            f"The run's --trust-all no longer applies because something has changed: {changes}. To run the benchmark's "
+            f"code, use `karenina trust {quote(str(file))}`, or run the whole `karenina run` command again."
+        )
     )
 
 
@@ -189,8 +194,8 @@ def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (
-        f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another user), "
-        "so nothing was started: resume repeats only your own commands. The journal describes the command below. To "
-        "continue from the journal, read the command, correct its paths and models"
-        f"{hidden if '***' in line else ''}, and run it:\n  {line}"
+        f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another user). "
+        "Nothing was started because resume repeats only your own commands. The journal contains the command below. "
+        "To continue from the journal, read the command, correct its paths and "
+        f"models{hidden if '***' in line else ''}, and run it:\n  {line}"
     )

@@ -202,7 +202,7 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
     if verify_with is None:
         return None
     if not isinstance(verify_with, str):
-        what = "verify_with must be the name of a primitive or a mapping with its `type`"
+        what = "verify_with must be a primitive name or a mapping with a `type`"
         raise DeclarationError(what, "answer", name, "verify_with")
     return verify_with
 
@@ -218,7 +218,7 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
         imports.literal = True
         choices = [_write_literal(imports, choice, name, "type") for choice in declared["literal"]]
         if not choices or any(not isinstance(choice, str | int) for choice in declared["literal"]):
-            what = "literal needs a list of strings, integers or booleans"
+            what = "literal must be a list of strings, integers or booleans"
             raise DeclarationError(what, "answer", name, "type")
         return "literal", f"Literal[{', '.join(choices)}]"
     if declared is None:
@@ -283,7 +283,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
         active_plugins()  # which may add primitives
         if primitive not in templates.known_primitives():
             cure = describe_unknown(primitive, templates.known_primitives(), {}) + not_loaded()
-            raise DeclarationError(f"there is no primitive {primitive!r}", *path, cure=cure)
+            raise DeclarationError(f"unknown primitive {primitive!r}", *path, cure=cure)
         imports.packages.add(package)
     else:
         imports.names.add(primitive)
@@ -326,7 +326,7 @@ def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
 def _write_weight(weight: Any, name: str) -> str:
     """Return the source of a weight. Raises `DeclarationError` if the weight is not a finite number."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise DeclarationError(f"the weight of {name!r} is not a number", "answer", name, "weight")
+        raise DeclarationError(f"the weight of {name!r} must be a finite number", "answer", name, "weight")
     return repr(weight)
 
 
@@ -353,7 +353,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
     if kind.startswith("list"):
         expected = list
     if not isinstance(truth, expected) or (kind == "int" and isinstance(truth, bool)):
-        cure = "write it as 2001-12-31" if kind == "date" else "correct it, or the `type`"
+        cure = "write the date as 2001-12-31" if kind == "date" else "correct the ground truth or the `type`"
         what = f"the ground truth {truth!r} is not of type {kind}"
         raise DeclarationError(what, "answer", name, "ground_truth", cure=cure)
     return truth
@@ -375,14 +375,14 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
     if isinstance(node, str):
         if node not in fields:
             raise DeclarationError(
-                f"the strategy names the unknown field {node!r}",
+                f"the strategy refers to the unknown field {node!r}",
                 *path,
                 cure=f"the fields are {', '.join(fields)}",
             )
         imports.names.add("FieldCheck")
         return f"FieldCheck({node!r})"
     if not isinstance(node, Mapping) or len(node) != 1 or next(iter(node)) not in _STRATEGIES:
-        what = "a strategy must be the name of a field, or all_of, any_of or at_least with a list of conditions"
+        what = "a strategy must be a field name, or all_of, any_of or at_least with a list of conditions"
         raise DeclarationError(what, *path)
     kind, conditions = next(iter(node.items()))
     head = ""
@@ -392,7 +392,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
             raise DeclarationError("at_least must be written as {n: 2, of: [...]}", *path, kind)
         head, conditions = f"n={n}, ", conditions["of"]
     if not isinstance(conditions, list) or not conditions:
-        raise DeclarationError(f"{kind} needs a list of conditions", *path, kind)
+        raise DeclarationError(f"{kind} requires a list of conditions", *path, kind)
     imports.names.add(_STRATEGIES[kind])
     inner = [_write_strategy(imports, entry, fields, (*path, kind)) for entry in conditions]
     return f"{_STRATEGIES[kind]}({head}conditions=[{', '.join(inner)}])"

@@ -43,7 +43,7 @@ _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
 """The limit on values is the limit on bytes divided by this: 250,000 values by default."""
-_YAML_CURE = "correct it there; a string that contains one of : ? # , [ ] { } may need quotes"
+_YAML_CURE = "correct the YAML; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
 _Pairs = dict[str, tuple[ScalarNode, Node]]
@@ -56,8 +56,8 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
     """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
-        what = "the file is not a mapping of keys to values"
-        raise BenchmarkFileError(file, "", what, "begin it with `karenina: 1`")
+        what = "the file must be a mapping of keys to values"
+        raise BenchmarkFileError(file, "", what, "begin the file with `karenina: 1`")
     return Section(document, (), document.value)
 
 
@@ -92,7 +92,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     except RecursionError as error:
         raise BenchmarkFileError(file, "", "the YAML is nested too deeply", "check the file") from error
     except TooManyValues as error:
-        what, cure = f"the file has more than {error.limit:,} values", "write it as lines of JSON (.jsonl)"
+        what, cure = f"the file has more than {error.limit:,} values", "convert it to JSON lines (.jsonl)"
         raise BenchmarkFileError(
             file,
             f"line {error.line}",
@@ -102,8 +102,8 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     except (ValueError, OverflowError) as error:  # PyYAML accepts any number in an escape such as \U
         if isinstance(error, BenchmarkFileError):
             raise
-        what = "an escape \\U in the YAML is not a valid character"
-        raise BenchmarkFileError(file, "", what, "correct that escape") from error
+        what = "a \\U escape in the YAML is not a valid character"
+        raise BenchmarkFileError(file, "", what, "correct the escape") from error
     if problems is None:
         collected.raise_all()
     document = Document(file, value, reader.lines, reader.written, reader.text_lines)
@@ -138,7 +138,7 @@ class _Reader:
         """
         if node in self._built:
             if node in self._open:
-                raise self._error(node, "an alias refers to a value that contains it", "write the value out")
+                raise self._error(node, "an alias refers to a value that contains it", "write out the value instead")
             self._count_repeat(node)
         self._built.add(node)
         if len(path) > MAX_DEPTH:
@@ -176,7 +176,7 @@ class _Reader:
         if node in self._merged:
             return self._merged[node]
         if node in self._merging:
-            raise self._error(node, "an alias refers to a value that contains it", "write the value out")
+            raise self._error(node, "an alias refers to a value that contains it", "write out the value instead")
         self._merging.add(node)
         merged: _Pairs = {}
         own: _Pairs = {}
@@ -198,7 +198,7 @@ class _Reader:
         pairs = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                raise self._error(key, "a key must be text", "put it in quotes")
+                raise self._error(key, "a key must be a string", "put the key in quotes")
             if key.value in seen:
                 what = f"the key {key.value!r} appears twice (first in line {seen[key.value]})"
                 self._problems.found.append(self._error(key, what, "remove one of them"))
@@ -213,7 +213,9 @@ class _Reader:
         """
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
-                raise self._error(source, "`<<` needs a mapping or a list of mappings", "name one after it")
+                raise self._error(
+                    source, "`<<` must be followed by a mapping or a list of mappings", "name one after it"
+                )
             self._count_repeat(node)
             for name, pair in self._pairs(source).items():
                 self._count_repeat(node)
@@ -226,7 +228,7 @@ class _Reader:
         """
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
-            raise self._error(node, "the aliases make this file too large", "write the values out")
+            raise self._error(node, "the aliases make this file too large", "write out the values instead")
 
     def _scalar(self, node: ScalarNode) -> Any:
         """Return the value of a scalar. Raises `BenchmarkFileError` if the scalar's text does not fit its tag."""

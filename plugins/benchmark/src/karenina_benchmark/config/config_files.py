@@ -48,13 +48,15 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
     """
     file = Path(path)
     if file.suffix != ".json":
-        raise ConfigError([f"{file}: a configuration is saved as JSON; name the file {file.stem or 'karenina'}.json"])
+        raise ConfigError(
+            [(f"{file}: a configuration can be saved only as JSON; name the file {file.stem or 'karenina'}.json")]
+        )
     values, left_out = values_to_save(config)
     try:
         data = to_json(values, indent=2)
         replace_file(file, lambda new: new.write(data), follow=True)
     except (PydanticSerializationError, OSError) as error:
-        raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
+        raise ConfigError([f"cannot save the configuration in {file}: {error}"]) from error
     warn_of_secrets(file, left_out)
 
 
@@ -76,7 +78,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
     """Log a warning that names the secret settings that were not saved, if there are any such settings."""
     if left_out:
-        logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
+        logger.warning(("%s: some settings were not saved because they may be secret: %s"), file, ", ".join(left_out))
 
 
 def _without_secrets(
@@ -122,7 +124,14 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
         return {}
     if not isinstance(values, dict):
         kind = type(values).__name__
-        raise ConfigError([f"the configuration file {file} contains a {kind}; write a table of settings: name = value"])
+        raise ConfigError(
+            [
+                (
+                    f"the configuration file {file} must contain a table of settings (name = value), not a value of "
+                    f"type {kind}"
+                )
+            ]
+        )
     return _without_wrapper(values)
 
 
@@ -171,7 +180,7 @@ def _parse(file: Path, text: str) -> Any:
         raise ValueError("the file is nested too deeply; simplify it") from None
     except ValueError as error:
         if "int_max_str_digits" in str(error):
-            raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
+            raise ValueError(f"integers may have at most {MAX_DIGITS} digits") from None
         raise
     trouble = find_problem(values)
     if trouble is not None:

@@ -37,13 +37,13 @@ def parse_model(spec: str) -> dict[str, Any]:
         return _parse_object(text)
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
-        shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
-        raise ConfigError([f"{shown} does not say which interface serves it: {_forms(text)}"])
+        shown = repr(text) if _HARMLESS.fullmatch(text) else "the model specification"
+        raise ConfigError([(f"{shown} does not name the interface of the model; {_forms(text)}")])
     found_url = _URL.search(rest)
     if found_url is not None:
         name = rest[: found_url.start()]
         if not name:
-            raise ConfigError([f"the model of {interface!r} has a base URL but no name: {_FORMS}"])
+            raise ConfigError([(f"the {interface!r} model has a base URL but no name; {_FORMS}")])
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
     if not rest.startswith(_PATH):
         _check_address(interface, rest)
@@ -85,16 +85,16 @@ def _parse_object(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         complete = error.pos < len(error.doc.rstrip())
-        what = f"invalid at {place}: {error.msg}" if complete else f"incomplete: it ends at {place}"
+        what = f"invalid at {place}: {error.msg}" if complete else f"incomplete; it ends at {place}"
         cure = "" if '"' in text else "; in a shell, put the object in single quotes"
-        raise ConfigError([f"the JSON object of a model is {what}{cure}"]) from None
+        raise ConfigError([f"the JSON object for a model is {what}{cure}"]) from None
     except (ValueError, RecursionError):
         what = "contains a number that is too large, or is nested too deeply"
-        raise ConfigError([f"the JSON object of a model {what}"]) from None
+        raise ConfigError([f"the JSON object for a model {what}"]) from None
     trouble = find_problem_in_json(text, model)
     if trouble is not None:
         place = f" in {trouble.where}" if trouble.where else ""
-        raise ConfigError([f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}"])
+        raise ConfigError([(f"the JSON object for a model cannot be used: {trouble.what}{place}; {trouble.cure}")])
     return model
 
 
@@ -129,7 +129,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
     if repeated is not None:
-        raise ConfigError([f"the recordings file {repeated}: name it once"])
+        raise ConfigError([f"the recordings file {repeated}; name each file only once"])
     for path in recordings:
         name = _recorded_model(path)
         models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
@@ -147,8 +147,10 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
             other = next((_origin(earlier) for earlier in models if earlier.get("id") == base), None)
             if other not in (None, _origin(model)):
                 logger.warning(
-                    "two models have the name %r: %r is %s, and %r is %s; to choose an id, give the model as a JSON "
-                    "object with `id`",
+                    (
+                        "two models have the name %r: %r is %s, and %r is %s. To choose an id, specify the model as "
+                        "a JSON object with `id`"
+                    ),
                     *(base, base, other, id, _origin(model)),
                 )
     return models
@@ -181,5 +183,5 @@ def recording_interface() -> str:
     interfaces = installed or list(read_catalog()["recorders"])
     if len(interfaces) > 1:
         names = ", ".join(interfaces)
-        raise ConfigError([f"several adapters replay recordings ({names}): select one with --answering '{{...}}'"])
+        raise ConfigError([(f"several adapters replay recordings ({names}); select one with --answering '{{...}}'")])
     return interfaces[0]

@@ -226,7 +226,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     except BenchmarkFileError:
         raise
     except ValueError as error:
-        raise _make_error(error, path, "", "correct it there; nothing was loaded") from error
+        raise _make_error(error, path, "", "correct the file; nothing was loaded") from error
     if data.get("@type", "DataFeed") != "DataFeed":
         raise BenchmarkFileError(
             path, "@type", f"the file contains a {data['@type']!r}, not a DataFeed", "pass a benchmark file"
@@ -253,19 +253,19 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 place = _locate(number, question.id)
                 first = seen.setdefault(compose(question.id), number)
                 if first != number:
-                    raise ValueError(f"question {first} has the same id; give one of the two another @id")
+                    raise ValueError((f"question {first} has the same id; give one of them a different @id"))
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
-                benchmark.broken.append(_make_error(error, path, place, "correct it there"))
+                benchmark.broken.append(_make_error(error, path, place, "correct the question"))
         scenarios = scenario_names(benchmark)
         if scenarios and not data.get("dataFeedElement"):
-            what = f"the file contains no question, but {describe_scenarios(scenarios)}"
-            cure = "to evaluate the question of each node by itself, add these questions to a benchmark"
+            what = f"the file contains no questions, but {describe_scenarios(scenarios)}"
+            cure = "to evaluate the question in each node separately, add these questions to a benchmark"
             benchmark.broken.append(BenchmarkFileError(path, "hasPart", what, cure))
     except BenchmarkFileError:
         raise
     except (ValueError, TypeError) as error:
-        raise _make_error(error, path, place, "correct it there; nothing was loaded") from error
+        raise _make_error(error, path, place, "correct the file; nothing was loaded") from error
     return benchmark
 
 
@@ -284,9 +284,11 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
             DynamicRubric.of(*dynamic)
             for trait, by_name in [*((trait, traits) for trait in static), *((trait, concepts) for trait in dynamic)]:
                 if by_name.setdefault(trait.name, trait) is not trait:
-                    raise ValueError(f"an earlier trait of the rubric has the name {trait.name!r}; rename one of them")
+                    raise ValueError(
+                        (f"an earlier trait in the rubric has the same name {trait.name!r}; rename one of them")
+                    )
         except (ValueError, TypeError) as error:
-            benchmark.broken.append(_make_error(error, path, place, "correct it there"))
+            benchmark.broken.append(_make_error(error, path, place, "correct the trait"))
     benchmark.global_rubric = Rubric.of(*traits.values()) or None
     benchmark.dynamic_rubric = DynamicRubric.of(*concepts.values()) or None
 
@@ -415,7 +417,7 @@ def _read_extra(value: object) -> dict[str, Any]:
     for name in value:
         if not is_owned(name, "question_fields"):
             raise ValueError(
-                f"plugin_fields contains {name!r}, but the name of a plugin's field starts with its package"
+                (f"plugin_fields contains {name!r}, but plugin field names must start with the plugin's package name")
             )
     return value
 
@@ -493,7 +495,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
     if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
         return str(value)
     if not isinstance(value, str):
-        raise ValueError(f"{key!r} must be text, not {value!r:.80}")  # noqa: TRY004
+        raise ValueError(f"{key!r} must be a string, not {value!r:.80}")  # noqa: TRY004
     return value
 
 

@@ -184,7 +184,7 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
     for rating in ratings:
         name = rating.get("name") if isinstance(rating, dict) else None
         if not isinstance(name, str) or not name.strip():
-            raise ValueError("a rating is not a Rating object with a name")
+            raise ValueError("a rating must be a Rating object with a name")
         trait, is_dynamic = _read_trait(rating)
         (dynamic if is_dynamic else static).append(trait)
     return static, dynamic

@@ -112,7 +112,9 @@ def _read_nonempty(path: Path) -> str:
     """Return the text of a file. Raises `BenchmarkFileError` if the file is empty or cannot be read."""
     text = read_text(path)
     if not text.strip():
-        raise BenchmarkFileError(path, "", "the file is empty", "save a benchmark to it, or write one in YAML by hand")
+        raise BenchmarkFileError(
+            path, "", "the file is empty", "save a benchmark to the file, or write a benchmark in YAML"
+        )
     return text
 
 
@@ -169,8 +171,8 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
         raise BenchmarkFileError(
             path,
             "",
-            f"two plugins offer a format with the suffix {suffix!r}: {names}",
-            f'block one of them: [plugins] block = ["{matching[-1].distribution}"]',
+            (f"more than one plugin provides a format with the suffix {suffix!r}: {names}"),
+            (f'block one of them with `[plugins] block = ["{matching[-1].distribution}"]`'),
         )
     purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"

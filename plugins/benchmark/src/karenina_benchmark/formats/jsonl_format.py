@@ -115,7 +115,7 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
             values = _parse_line(line, path, number)
             if "karenina" in values:
                 if head is not None or index.positions:
-                    what = "the key `karenina` is only allowed in the first line"
+                    what = "the key `karenina` is allowed only on the first line"
                     raise BenchmarkFileError(
                         path, f"line {number}", what, "remove the key, or move the line to the top"
                     )
@@ -124,8 +124,8 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
             id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
             same = id if id.isascii() else written.setdefault(compose(id), id)
             if same in index.positions:
-                what = f"the question in line {index.numbers[index.positions[same]]} has the same id {id!r}"
-                cure = 'give one of the two another "id"'
+                what = f"the question on line {index.numbers[index.positions[same]]} has the same id {id!r}"
+                cure = 'give one of them a different "id"'
                 raise BenchmarkFileError(path, f"line {number}", what, cure)
         except BenchmarkFileError as error:
             index.broken.append(error)
@@ -170,7 +170,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
         text = line.decode()
     except UnicodeDecodeError as error:
         where = f"line {number}, byte {error.start}"
-        raise BenchmarkFileError(path, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
+        raise BenchmarkFileError(path, where, "the text is not valid UTF-8", "save the file as UTF-8") from error
     return parse_object(text, path, number, what="a question")
 
 
@@ -346,7 +346,7 @@ def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         what = f"a value cannot be saved as JSON: {error}"
-        raise BenchmarkFileError(path, where, what, "check its metadata") from error
+        raise BenchmarkFileError(path, where, what, "check the metadata") from error
 
 
 def _open(path: Path) -> IO[bytes]:

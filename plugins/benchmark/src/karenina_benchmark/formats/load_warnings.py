@@ -59,18 +59,24 @@ def find_warnings(
         check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
     warnings: list[str] = []
     if scenarios:
-        warnings.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, but left out of runs")
+        warnings.append(
+            (f"the file contains {describe_scenarios(scenarios)}; they are kept in the file but left out of runs")
+        )
     unfinished = benchmark.unfinished_ids()
     if unfinished:
         drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
         warnings.append(
-            f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; name questions "
-            "(--question) to run them anyway"
+            (
+                f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; to run such "
+                "questions anyway, name them with --question"
+            )
         )
     if unknown:
         warnings.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
     if unused:
-        warnings.append(f"values that traits of this kind do not use: {join_problems(_with_places(unused))}")
+        warnings.append(
+            (f"some traits contain values that are not used by their type: {join_problems(_with_places(unused))}")
+        )
     if not unscorable:
         return warnings, []
     count = sum(len(names) for names in unscorable.values())
@@ -93,7 +99,7 @@ def describe_scenarios(names: Sequence[str]) -> str:
     and an explanation of scenarios, for use in messages.
     """
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
-    return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"
+    return f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer)"
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
@@ -106,8 +112,8 @@ def why_unscorable(trait: RubricTrait) -> str | None:
     """Return why the installed plugins cannot score a trait, or None if they can score it."""
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
-            f"no installed plugin has traits of type {trait.type!r}{did_you_mean(trait.type, trait_kinds())}"
-            f"{not_loaded()}"
+            "no installed plugin provides traits of type "
+            f"{trait.type!r}{did_you_mean(trait.type, trait_kinds())}{not_loaded()}"
         )
     return PICKLED if isinstance(trait, CallableRubricTrait) and trait.pickled is not None else None
 

@@ -28,7 +28,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _RefusedError(f"the key {key!r} appears twice in one object", "remove one of the two")
+        raise _RefusedError(f"the key {key!r} appears more than once in an object", "keep only one of them")
     return values
 
 
@@ -41,7 +41,7 @@ def _parse_finite(number: str) -> float:
     """Return the number as a float. Raises `_RefusedError` if the number is too large for a float."""
     value = float(number)
     if isinf(value):
-        raise _RefusedError(f"the number {number:.40} is too large", "write it as a string, in quotes")
+        raise _RefusedError(f"the number {number:.40} is too large", "write the number as a string, in quotes")
     return value
 
 
@@ -60,16 +60,20 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
     place = f"line {line}" if line is not None else ""
     try:
         if text.startswith("\ufeff"):
-            raise _RefusedError("the text starts with a byte-order mark", "save it as UTF-8 without one")
+            raise _RefusedError(
+                "the text starts with a byte-order mark", "save the file as UTF-8 without a byte-order mark"
+            )
         data = _DECODER.decode(text)
     except _RefusedError as error:
         raise BenchmarkFileError(path, place, error.what, error.cure) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno if line is None else line}, column {error.colno}"
-        raise BenchmarkFileError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
+        raise BenchmarkFileError(path, where, f"the JSON is not valid: {error.msg}", "correct the JSON") from error
     except ValueError as error:
-        what = f"a whole number in the JSON has more than {MAX_DIGITS} digits"
-        raise BenchmarkFileError(path, place, what, "shorten it, or write it as a string, in quotes") from error
+        what = f"an integer in the JSON has more than {MAX_DIGITS} digits"
+        raise BenchmarkFileError(
+            path, place, what, ("use fewer digits, or write the number as a string, in quotes")
+        ) from error
     except RecursionError as error:
         raise BenchmarkFileError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
     trouble = find_problem_in_json(text, data)
@@ -79,5 +83,5 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
     if not isinstance(data, dict):
         kind = type(data).__name__
         cure = "pass a benchmark file" if line is None else "write one JSON object per line"
-        raise BenchmarkFileError(path, place, f"the JSON value is a {kind}, not an object", cure)
+        raise BenchmarkFileError(path, place, f"expected a JSON object, got a value of type {kind}", cure)
     return data

@@ -82,7 +82,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     by = reading.get("choice_by")
     if by is not None and by not in CHOICE_BY:
         cure = suggest_key(by, CHOICE_BY, f"write one of {', '.join(CHOICE_BY)}")
-        raise BenchmarkFileError(path, "", f"right options cannot be found by {by!r}", cure)
+        raise BenchmarkFileError(path, "", f"unknown choice_by {by!r}", cure)
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:
         raise BenchmarkFileError(path, "", done.problem, done.cure)
@@ -93,7 +93,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
-        done.warnings.append(f"in rows with fewer cells than the header, the last cells are treated as empty: {shown}")
+        done.warnings.append(
+            (f"in rows with fewer cells than the header, the missing cells are treated as empty: {shown}")
+        )
     own = chosen.fields.get("answer_template", "")
     compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
     try:
@@ -138,8 +140,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             with StoredQuestions(path) as stored:
                 read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
         except OSError as error:  # of the temporary file: the table has been read
-            what = f"the questions of a large table cannot be written to a temporary file: {error.strerror or error}"
-            cure = "free space in the folder for temporary files, or set TMPDIR to another one"
+            what = f"cannot write the questions of a large table to a temporary file: {error.strerror or error}"
+            cure = "free space in the folder for temporary files, or set TMPDIR to another folder"
             raise BenchmarkFileError(path, "", what, cure) from error
         benchmark = BenchmarkContent.of_questions(path, ())
         benchmark.use_questions(stored)
@@ -155,13 +157,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     benchmark.answer_columns = tuple(filter(None, (roles.get(TRUTH), *roles.fields.values())))
     if templates.refused:
         benchmark.missing_answers = (
-            f"{templates.refused}: `karenina draft` drafts a template for each answer; `karenina import` writes a "
-            "trait for each, with which a judge compares responses with the sentence; for other traits, add --set "
-            "evaluation_mode=rubric_only; --exact compares word for word"
+            f"{templates.refused}. `karenina draft` drafts a template for each answer; `karenina import` writes a "
+            "trait for each answer, with which a judge compares responses with the answer; for other traits, add "
+            "--set evaluation_mode=rubric_only; to compare word for word, use --exact"
         )
     elif templates.objects:
         benchmark.missing_answers = (
-            f"{templates.objects}, which no rule can compare: name one of their parts, such as --columns "
+            f"{templates.objects}, which no rule can compare; name one of their parts, such as --columns "
             f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
         )
     elif roles.get(TRUTH) is not None:
@@ -204,7 +206,7 @@ def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
     more = f" and {len(blank) - _MOST_SHOWN} more" if len(blank) > _MOST_SHOWN else ""
     lines = {row.line for row in blank}
     rows = tuple(row for row in table.rows if row.line not in lines)
-    return replace(table, rows=rows), [f"blank rows are left out: {places}{more}"]
+    return replace(table, rows=rows), [f"blank rows were left out: {places}{more}"]
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:
@@ -246,9 +248,12 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
         raise BenchmarkFileError(
             table.file,
             "",
-            "no column is named like a question",
-            f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; name them with --columns "
-            f"question=COLUMN,answer=COLUMN, or, for comparisons other than ExactMatch, in a YAML file:\n{example}",
+            "no question column was found",
+            (
+                f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; choose columns with "
+                "--columns question=COLUMN,answer=COLUMN or, for comparisons other than ExactMatch, in a YAML "
+                f"file:\n{example}"
+            ),
         )
     fields = {name: roles.columns[name] for name in (QUESTION, ID, KEYWORDS) if name in roles.columns}
     if TRUTH in roles.columns or roles.fields:
@@ -294,15 +299,15 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
     """Return a message saying that the table contains neither answers nor templates, and how to fix this."""
-    cure = "add a column with the right answers"
+    cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
         column = quote(f"answer={guess}")
         rest = [name for name in unused if name != guess]
         others = f" (other unused columns: {name_columns(rest)})" if rest else ""
-        cure = f"if {guess!r} contains the right answers, add --columns {column}{others}"
+        cure = f"if {guess!r} contains the correct answers, add --columns {column}{others}"
     return (
-        f"{table.file.name} has no column 'answer', so no answer can be judged: {cure}; to score traits only, add "
+        f"{table.file.name} has no 'answer' column, so no answer can be judged; {cure}; to score traits only, add "
         "--set evaluation_mode=rubric_only"
     )
 
@@ -315,12 +320,12 @@ def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> s
         for declared in templates.fields
         if declared
     }
-    head = f"Answers are compared with the column {answer!r} of {path.name}"
+    head = f"Answers are compared with the column {answer!r} in {path.name}"
     if shapes == {("str", "ExactMatch")}:
         cure = f"write a YAML file:\n{_make_example(path, question, answer)}"
-        return f"{head} by ExactMatch. For other comparisons, more fields and traits, {cure}"
-    cure = f"write a YAML file with karenina import {quote(str(path))}"
-    return f"{head} by their kinds. For other comparisons, more fields and traits, {cure}"
+        return f"{head} using ExactMatch. For other comparisons, more fields and traits, {cure}"
+    cure = f"write a YAML file with `karenina import {quote(str(path))}`"
+    return f"{head} according to the kind of each answer. For other comparisons, more fields and traits, {cure}"
 
 
 def _make_example(path: Path, question: str, answer: str) -> str:

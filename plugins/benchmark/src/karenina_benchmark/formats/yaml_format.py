@@ -159,7 +159,7 @@ def check_version(top: Section) -> None:
     if version == FORMAT_VERSION and not isinstance(version, bool):
         return
     if version is None:
-        what, cure = "`karenina: 1`, the version of the format, is missing", "write it in the first line"
+        what, cure = "the format version `karenina: 1` is missing", "write it on the first line"
     else:
         what, cure = describe_version(version, FORMAT_VERSION)
     raise top.error(what, cure, "karenina")
@@ -196,7 +196,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
         if id in benchmark:
             first = benchmark.place_of(id)
             same = f"the question in {first.where() if first else 'another line'} has the same id {id!r}"
-            problems.found.append(origin.error(same, "give one of the two another `id`", "id"))
+            problems.found.append(origin.error(same, "give one of them a different `id`", "id"))
             continue
         try:
             benchmark.add_questions([question])
@@ -264,7 +264,7 @@ def _read_example(section: Section) -> dict[str, str]:
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:
-        raise section.error("an example needs a `question` and an `answer`", "add the missing one")
+        raise section.error("an example needs a `question` and an `answer`", "add the missing key")
     return {"question": question, "answer": answer}
 
 
@@ -285,7 +285,7 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
             )
         return source, None
     if source is not None:
-        raise section.error("the question has both `answer` and `template`", "keep one of the two", "template")
+        raise section.error("the question has both `answer` and `template`", "keep only one of them", "template")
     written, place = section.document.written, fields.path
     declared = keep_written_truths(fields.value, lambda *path: written.get((*place, *path)))
     try:
@@ -361,7 +361,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
     sheet, separator, template = (attempt(section.text, key) for key in ("sheet", "separator", "template"))
     rubric = attempt(_read_rubric, section, "rubric", Rubric)
     problems.raise_all()
-    assert name is not None, "a missing name is an error"
+    assert name is not None, "a missing name must have been reported before"
     try:
         rows = read_questions(
             read_rows(section.document.file.parent / name, sheet),

@@ -27,7 +27,7 @@ KEYWORDS: Final = "keywords"
 REPLICATE: Final = "replicate"
 NAMES: Final[Mapping[str, str]] = {
     QUESTION: "the question",
-    TRUTH: "the right answer",
+    TRUTH: "the correct answer",
     CONTEXT: "the text that a question is about",
     CHOICES: "the options of a multiple-choice question",
     RESPONSE: "a model's answer",

@@ -69,7 +69,7 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "prose": ("sentence", "sentences", "ExactMatch, word for word"),
 }
 """For each kind, the singular and plural used in messages, and the name of the rule that compares its answers."""
-_ALTERNATIVES: Final = ("list of right answers", "lists of right answers", "ExactMatch, any of them")
+_ALTERNATIVES: Final = ("list of correct answers", "lists of correct answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
     r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
     r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
@@ -199,7 +199,7 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
         done.fields.append(declared if texts else None)
     count = sum(declared is not None for declared in done.fields)
     word = "must not contain" if forbidden else "must contain one of" if any_of else "must contain"
-    done.notes.append(f"{quantity(count, 'answer')} with texts that the response {word} (TraceRegex)")
+    done.notes.append((f"{quantity(count, 'answer')} with strings that the response {word} (TraceRegex)"))
     return done
 
 
@@ -246,10 +246,10 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
     name = str(type).strip().casefold()
     if name not in KINDS:
         cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
-        raise WrongTypeError(cell.place, f"there is no answer type {type!r:.40}", cure)
+        raise WrongTypeError(cell.place, f"unknown answer type {type!r:.40}", cure)
     answer = read_as(KINDS[name], cell, marks)
     if answer is None:
-        what = f"the answer {cell_text(cell.value)!r:.60} is not of its type, {KINDS[name]}"
+        what = f"the answer {cell_text(cell.value)!r:.60} is not of type {KINDS[name]!r}"
         raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty")
     return answer
 
@@ -325,7 +325,9 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
     """
     what = "is a sentence" if len(prose) == 1 else "are sentences"
     shown = _examples(cells, prose[:1])
-    return f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, and no other text has the same words"
+    return (
+        f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, which no other text repeats word for word"
+    )
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
@@ -341,25 +343,30 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         done.notes.append("numbers have decimal commas, so 1,234 is a little more than 1")
     if kinds.kind is not None and kinds.unfit:
         others = _SHOWN_KINDS[kinds.kind][1]
-        what = f"{quantity(len(kinds.unfit), 'answer')} compared as text beside {others}"
+        what = f"{quantity(len(kinds.unfit), 'answer')} compared as text alongside {others}"
         done.warnings.append(f"{what}: {_examples(cells, kinds.unfit)}; correct them if they are {others} too")
     prose = [at for at, answer in enumerate(kinds.answers) if answer.kind == "prose" and at not in kinds.unfit]
     if prose and not done.refused:
-        what = f"{quantity(len(prose), 'sentence')} compared word for word, which hardly any response passes"
+        what = f"{quantity(len(prose), 'sentence')} compared word for word, although hardly any response will match"
         done.warnings.append(f"{what}: {_examples(cells, prose)}")
     booleans = [at for at, answer in enumerate(kinds.answers) if answer.kind == "yes or no"]
     asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
     if booleans and done.asks_the_question and 2 * asking < len(booleans):
         done.warnings.append(
-            "a judge is asked whether the response answers the question with yes or true, which most questions do "
-            "not ask; if the column is about something else, describe it: `karenina check` and `run` take --columns "
-            "answer.NAME=COLUMN,description.NAME=COLUMN, and a YAML file a `description`"
+            (
+                "the judge is asked whether the response answers the question with yes or true, but most questions "
+                "are not yes-or-no questions. If the column is about something else, describe it with --columns "
+                "answer.NAME=COLUMN,description.NAME=COLUMN (`karenina check` and `run`) or a `description` (YAML "
+                "file)"
+            )
         )
     labels = _unasked_labels(kinds, cells)
     if labels:
         done.warnings.append(
-            f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, so "
-            "hardly any response contains them: list the labels in the questions, and ask for one of them"
+            (
+                f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, "
+                "so hardly any response contains them; list the labels in the questions, and ask for one of them"
+            )
         )
     commas = [
         at
@@ -367,8 +374,8 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         if answer.kind == "text" and re.search(r",\s|\band\b", answer.truth) and _ALL.search(cells[at].question)
     ]
     if commas:
-        what = f"{quantity(len(commas), 'answer')} to questions for several items compared as one text: "
-        cure = "separate the items with semicolons, or write `list` in a column `type`"
+        what = f"{quantity(len(commas), 'answer')} to questions that ask for several items compared as a single text: "
+        cure = "separate the items with semicolons, or write `list` in a `type` column"
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
     nested = [
         at
@@ -378,13 +385,16 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     ]
     if nested:
         what = (
-            f"{quantity(len(nested), 'answer')} made of several values compared as one text: {_examples(cells, nested)}"
+            f"{quantity(len(nested), 'answer')} consisting of several values compared as a single text: "
+            f"{_examples(cells, nested)}"
         )
         done.warnings.append(f"{what}; give each value its own column answer.NAME")
     two = [at for at, answer in enumerate(kinds.answers) if answer.kind == "date" and len(read_dates(answer.truth)) > 1]
     if two:
-        what = f"{quantity(len(two), 'answer')} can be two dates: {_examples(cells, two)}"
-        done.warnings.append(f"{what}; they are read with the month first; to be sure, write them as 2024-01-31")
+        what = f"{quantity(len(two), 'answer')} could be either of two dates: {_examples(cells, two)}"
+        done.warnings.append(
+            (f"{what}; the month was assumed to come first; to avoid ambiguity, write dates as 2024-01-31")
+        )
     placeholders = [
         at
         for at, answer in enumerate(kinds.answers)

@@ -224,7 +224,7 @@ def find_right_options(
         return none
     if fitting:
         ways_of = " or ".join(fitting.values())
-        return RightOptions(none.letters, problem=f"a right answer could be the {ways_of} of an option")
+        return RightOptions(none.letters, problem=f"a correct answer could be the {ways_of} of an option")
     return none
 
 

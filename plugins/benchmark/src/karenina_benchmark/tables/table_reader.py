@@ -165,7 +165,10 @@ def open_rows(
         more = len(records.other_sheets) - _MOST_SHEETS
         others += f" and {more} more" if more > 0 else ""
         notes.append(
-            f"only the first sheet of {file.name} is read; other sheets also have rows: {others} (--sheet NAME)"
+            (
+                f"only the first sheet of {file.name} was read, but other sheets also have rows: {others} (use "
+                "--sheet NAME)"
+            )
         )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
     return TableRows(file, records.columns, notes, table_rows, records.warnings)
@@ -190,7 +193,7 @@ def _check_content(file: Path, ending: str) -> None:
         raise BenchmarkFileError(file, "", what, cure)
     if ending == _EXCEL and start and not is_zip and b"\0" not in start:
         cure = "rename it so that its name ends in .csv, or save it as a workbook"
-        raise BenchmarkFileError(file, "", "the file is not an Excel workbook, but perhaps a CSV file", cure)
+        raise BenchmarkFileError(file, "", "the file is not an Excel workbook; it may be a CSV file", cure)
 
 
 def read_rows(
@@ -212,7 +215,7 @@ def read_rows(
         cure = "; ".join(opened.notes) or "write one JSON object per line"
         raise BenchmarkFileError(opened.file, "", "the file is empty", cure)
     if not table_rows:
-        what = f"the table has the columns {', '.join(columns)} and no rows"
+        what = f"the table has the columns {', '.join(columns)} but no rows"
         raise BenchmarkFileError(
             opened.file, "", what, "; ".join(["write a question in the second row", *opened.notes])
         )
@@ -266,7 +269,7 @@ def _read_document(
         document = read_yaml(read_text(path), path).value
     chosen = rows or find_rows(document, path)
     if chosen is not None and not rows:
-        notes.append(f"the rows are `{chosen}` in {path.name}; to read others, use --rows")
+        notes.append((f"the rows were read from `{chosen}` in {path.name}; to read other rows, use --rows"))
     yield from (_row_of(record) for record in iter_rows(document, chosen, path))
 
 
@@ -284,7 +287,9 @@ def find_rows(document: Any, path: Path) -> str | None:
     if not paths:
         cure = "pass a file with a list of rows; `karenina import` reads other tools' files"
         raise FileError(path, "", "the file is neither a benchmark nor a list of rows", cure)
-    cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(place)}' for place in fitting or paths)}"
+    cure = (
+        f"specify the path to the rows with {' or '.join(f'--rows {shlex.quote(place)}' for place in fitting or paths)}"
+    )
     what = (
         "the file is not a list of rows, and no row in it has a question"
         if not fitting
@@ -384,8 +389,8 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
     if alike is None:
         return None
     shown = repr(shorten(alike, _LONGEST_SHOWN))
-    what = f"the first row looks like data, not like a header: {shown} is like the cells below it"
-    return what, "insert a row with the column names above it, such as question,answer"
+    what = f"the first row looks like data, not like a header: {shown} looks like the cells below it"
+    return what, ("insert a row with the column names above the first row, such as question,answer")
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
