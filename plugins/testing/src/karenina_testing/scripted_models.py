@@ -67,7 +67,7 @@ class ScriptedModels:
         return [
             AdapterSpec(
                 interface=self.interface,
-                description="Replies as the test scripts it.",
+                description="Replies as scripted by the test.",
                 llm=lambda _model: _Port(self),
                 parser=lambda _model: _Port(self),
                 agent=lambda _model: _Port(self),

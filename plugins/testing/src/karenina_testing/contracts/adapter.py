@@ -87,8 +87,9 @@ class AdapterContract(WireFormat):
 
     def test_the_adapter_says_whether_a_benchmark_may_choose_it(self) -> None:
         assert self.spec.allowed_in_files is not None, (
-            "set allowed_in_files=True if it starts no program and sends requests only to servers that the user's own "
-            "environment names, else allowed_in_files=False: a benchmark that names it then needs the user's trust"
+            "set allowed_in_files=True if the adapter starts no programs and sends requests only to servers named in "
+            "the user's own environment. Otherwise, set allowed_in_files=False, so that a benchmark that names the "
+            "adapter needs the user's trust"
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:

@@ -122,7 +122,7 @@ class AgentContract(CallContract):
     def test_a_lost_tool_ends_the_run_and_keeps_the_trace(self) -> None:
         def calling(request: Request) -> Reply:
             offered = re.search(r'"(\w*remote)"', request.text)
-            assert offered is not None, "the tool is not offered"
+            assert offered is not None, "the tool was not offered to the model"
             return self.saying("I ask.", ToolCall("call_1", offered[1], {}))
 
         with self.server(calling, self.saying("It is gone.")) as server:
@@ -194,7 +194,7 @@ class AgentContract(CallContract):
 
         with self.server(self.good()) as server:
             if not getattr(self.make(self.model(server.url)), "guards_calls", False):
-                pytest.skip("the port leaves waiting to the run")
+                pytest.skip("the port does not guard its requests itself (guards_calls is not set)")
             assert self.run(server.url, guard=queued, timeout=seconds).trace[-1].content == "It is 4711."
 
     def test_a_guarded_request_is_repeated_alone(self) -> None:
@@ -212,7 +212,7 @@ class AgentContract(CallContract):
         script = self.saying("", call), self.failing(500), self.failing(500), self.saying("It is 4711.")
         with self.server(*script) as server:
             if not getattr(self.make(self.model(server.url)), "guards_calls", False):
-                pytest.skip("the port leaves retries to the run")
+                pytest.skip("the port does not guard its requests itself (guards_calls is not set)")
             reply = self.run(server.url, guard=stubborn)
             assert len(server.requests) == 4
         assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant"]

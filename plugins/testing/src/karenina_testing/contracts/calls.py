@@ -163,7 +163,7 @@ class CallContract(PortContract):
             with self.server(faults.redirect(f"{other.url}{self.base_path}", status)) as server:
                 error = self.failed(server.url)
                 assert len(server.requests) == 1
-            assert other.connections == 0, "the request, with its key and prompt, went to another server"
+            assert other.connections == 0, "the request, including its key and prompt, was sent to another server"
         assert error.category is C.PERMANENT
 
     def test_of_a_gigabyte_only_the_limit_is_read(self) -> None:
@@ -223,11 +223,13 @@ class CallContract(PortContract):
     def test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind(self) -> None:
         async def cancel(port: Port) -> None:
             under_way = asyncio.create_task(self.call(port))
-            assert await asyncio.to_thread(server.has_requests, 1), "no request came"
+            assert await asyncio.to_thread(server.has_requests, 1), "the server received no request"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call continues after it was cancelled"
-            assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
+            assert done, "the call continued after it was cancelled"
+            assert under_way.cancelled(), (
+                f"the call ended without being cancelled; its exception is {under_way.exception()!r}"
+            )
 
         with self.server(faults.hang) as server:
             self.using(cancel, server.url)

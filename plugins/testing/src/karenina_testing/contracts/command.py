@@ -64,7 +64,7 @@ def _find_command() -> str:
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
-        raise LookupError(f"the command `karenina` is not installed beside this Python: {command}")
+        raise LookupError(f"the command `karenina` is not installed next to this Python; install it with: {command}")
     return path
 
 
@@ -98,17 +98,21 @@ class CommandContract(PluginContract):
     def test_it_is_listed_with_the_first_line_of_its_help(self, tmp_path: Path) -> None:
         listed = run_command(tmp_path, *self.command[:-1], "--help")
         match = re.search(rf"^\W*{re.escape(self.command[-1])}\s+(\S.*?)\W*$", listed.out, re.MULTILINE)
-        assert match, f"`karenina --help` does not list it: {listed.out}{listed.err}"
+        assert match, f"`karenina --help` does not list the command: {listed.out}{listed.err}"
         shown = self.call(tmp_path, "--help")
         assert (shown.code, shown.err) == (0, "")
-        assert match[1] in " ".join(shown.out.split()), "add it with the first line of its docstring as the summary"
+        assert match[1] in " ".join(shown.out.split()), (
+            "add the command with the first line of its docstring as the summary"
+        )
 
     def test_its_module_is_imported_only_when_it_is_called(self, tmp_path: Path) -> None:
         started, called = (
             self._imported(run_command(tmp_path, *words, "--help", PYTHONVERBOSE="1")) for words in ((), self.command)
         )
-        assert self.entry_point.partition(":")[0] in started, "declare its entry point in the group karenina.plugins"
-        assert called - started, "add it with karenina_terminal.lazy_commands.add_lazy_command"
+        assert self.entry_point.partition(":")[0] in started, (
+            "declare the plugin's entry point in the group 'karenina.plugins'"
+        )
+        assert called - started, "add the command with karenina_terminal.lazy_commands.add_lazy_command"
 
     def _imported(self, run: CommandRun) -> set[str]:
         """Return the plugin's modules that were imported by a command."""
@@ -125,7 +129,7 @@ class CommandContract(PluginContract):
         for arguments, message in self.refused.items():
             done = self.call(tmp_path, *arguments)
             assert (done.code, done.out) == (BAD_INPUT, ""), done.err
-            assert "Traceback" not in done.err, "call what may fail in `with get_screen(ctx).report_errors():`"
+            assert "Traceback" not in done.err, "wrap code that may fail in `with get_screen(ctx).report_errors():`"
             assert message in done.err
 
     def test_an_unknown_option_is_refused(self, tmp_path: Path) -> None:

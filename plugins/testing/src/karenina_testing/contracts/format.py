@@ -128,7 +128,7 @@ class FormatContract(PluginContract):
         except KareninaError as error:
             return error
         problems = [*benchmark.problems, *benchmark.broken]
-        assert problems, f"the content is accepted as a benchmark: {content[:200]!r}"
+        assert problems, f"invalid content was accepted as a benchmark: {content[:200]!r}"
         return problems[0]
 
 
@@ -184,7 +184,9 @@ class ImportFormatContract(FormatContract):
     def test_the_format_has_a_name_and_suffixes(self) -> None:
         """`suffixes` may be empty. A suffix used by other formats does not belong there."""
         assert self.format.name.strip()
-        assert _KEY.fullmatch(self.format.key), "a key must consist of lower-case letters, digits and hyphens"
+        assert _KEY.fullmatch(self.format.key), (
+            "a key must consist of lower-case letters and digits, separated by single hyphens or underscores"
+        )
         assert not {".json", ".jsonl", ".csv", ".yaml"} & {*self.format.suffixes}, (
             "other formats already use this suffix"
         )
@@ -206,10 +208,10 @@ class ImportFormatContract(FormatContract):
 
     def test_its_files_are_recognized_and_others_are_not(self, tmp_path: Path) -> None:
         recognizes = self.format.recognizes
-        assert recognizes is not None, "make it with karenina_importing.make_import_format"
+        assert recognizes is not None, "create the format with karenina_importing.make_import_format"
         assert recognizes(self.source(tmp_path, self.sample)), "`detect` must return Fit.YES for a file like `sample`"
         taken = [sample for sample in (*_COMMON, *self.others) if recognizes(self.source(tmp_path, sample))]
-        assert taken == [], "`detect` recognizes files of other formats as its own"
+        assert taken == [], "`detect` must not recognize files of other formats"
         assert not recognizes(tmp_path / f"absent{self.suffix}")
 
     def test_each_row_has_its_place(self, tmp_path: Path) -> None:

@@ -141,8 +141,10 @@ class LiveContract(PortContract):
             assert not under_way.done(), "the call ended before it could be cancelled; increase `many_tokens`"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call continues after it was cancelled"
-            assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
+            assert done, "the call continued after it was cancelled"
+            assert under_way.cancelled(), (
+                f"the call ended without being cancelled; its exception is {under_way.exception()!r}"
+            )
             return await self.call(port)
 
         assert self.using(cancel, max_tokens=self.many_tokens).usage.calls == 1

@@ -33,7 +33,7 @@ class PluginContract:
     def _found(self) -> list[PluginInfo]:
         """Return the plugins whose entry point has the value `entry_point`. Fails if there are none."""
         infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
-        assert infos, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
+        assert infos, f"no entry point has the value {self.entry_point!r}; install the package (pip install -e .)"
         return infos
 
     def test_the_plugin_is_installed_and_loaded(self) -> None:

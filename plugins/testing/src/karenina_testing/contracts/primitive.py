@@ -73,8 +73,8 @@ class PrimitiveContract(PluginContract):
         if self.primitive.reads_trace:
             assert set(self.responses.values()) == {True, False}, "define responses that pass and responses that fail"
         else:
-            assert self.truths, "define valid truths for the contract"
-            assert self.fails, "define pairs that fail for the contract"
+            assert self.truths, "define valid ground truths for the contract"
+            assert self.fails, "define some failing pairs for the contract"
 
     def test_json_gives_the_same_primitive(self) -> None:
         model = self._model()
@@ -96,14 +96,16 @@ class PrimitiveContract(PluginContract):
         for truth in self.truths:
             self.primitive.check_expected(truth)
             right = self.primitive.accept(truth)
-            assert self.primitive.check(right, truth) is True, f"{right!r} does not pass for {truth!r}"
+            assert self.primitive.check(right, truth) is True, f"{right!r} does not pass for the ground truth {truth!r}"
             assert self.primitive.score(right, truth) == 1.0
 
     def test_a_changed_truth_does_not_pass(self) -> None:
         for truth in self.truths:
             wrong = self.primitive.mutate(truth)
             assert (wrong is not None) is self.has_wrong_values, f"mutate({truth!r}) returned {wrong!r}"
-            assert wrong is None or self.primitive.check(wrong, truth) is False, f"{wrong!r} passes for {truth!r}"
+            assert wrong is None or self.primitive.check(wrong, truth) is False, (
+                f"{wrong!r} passes for the ground truth {truth!r}"
+            )
 
     def test_the_samples_pass_and_fail(self) -> None:
         assert [pair for pair in self.passes if self.primitive.check(*pair) is not True] == []
@@ -118,7 +120,9 @@ class PrimitiveContract(PluginContract):
         for truth in self.truths:
             for value in STRANGE:
                 answer = self.primitive.check(value, truth)
-                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is not an answer: {value, truth}"
+                assert isinstance(answer, bool) or _is_undecided(answer), (
+                    f"check{value, truth} returned {answer!r}, which is neither a bool nor undecided"
+                )
                 assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
             assert self.primitive.check(None, truth) is False, "an empty extraction must never pass"
 
@@ -134,7 +138,7 @@ class PrimitiveContract(PluginContract):
     def _model(self) -> type[BaseModel]:
         """Return the primitive's class. Fails if it is not a pydantic model."""
         kind = type(self.primitive)
-        assert issubclass(kind, BaseModel), "derive it from karenina_template.templates.Primitive"
+        assert issubclass(kind, BaseModel), "derive the primitive from karenina_template.templates.Primitive"
         return kind
 
 

@@ -181,7 +181,9 @@ class ExporterContract(PluginContract):
         content = self.exported(tmp_path, sample_results(hostile=True))
         if not self.exporter.is_binary:
             valid = content.decode("utf-8", "replace").encode() == content
-            assert valid, "write UTF-8; other formats say is_binary=True"
+            assert valid, (
+                "the exported content is not valid UTF-8; write UTF-8, or set is_binary=True if the format is not text"
+            )
 
     def test_no_results_are_no_error(self, tmp_path: Path) -> None:
         done = self.export(tmp_path, [], "-o", f"empty{self._suffix}")

@@ -130,7 +130,7 @@ class ObserverContract(RunContract):
             room = Plugins(Plugins.discover().specifications)
             room.register(observer)  # raises for a hook of another name, or with other arguments
             hooks = [name for name in dir(observer) if name.startswith("karenina_")]
-            assert hooks, f"{observer!r} has no method with the name of an event, marked with @hookimpl"
+            assert hooks, f"{observer!r} has no method that is named after an event and marked with @hookimpl"
 
     def test_they_observe_a_run(self, tmp_path: Path) -> None:
         run = self.observed_run(tmp_path)
@@ -187,7 +187,7 @@ class ExecutorContract(RunContract):
         wrong = [
             name for name, mark in marks.items() if not isinstance(mark, dict) or mark.get("changes_results", True)
         ]
-        assert wrong == [], "mark them: json_schema_extra={'changes_results': False}"
+        assert wrong == [], "mark these settings with json_schema_extra={'changes_results': False}"
 
     def test_a_run_has_the_results_of_asyncio(self, tmp_path: Path) -> None:
         runs = []
@@ -224,7 +224,9 @@ class ExecutorContract(RunContract):
             server.latency, began = _LATENCY, time.monotonic()
             stopped = self.executed(tmp_path, *model, run_timeout=_RUN_TIMEOUT)
             assert stopped.code == _TIME_IS_OVER, stopped.err
-            assert time.monotonic() - began < _LATENCY, "it waits for calls: add a listener (session.add_stop_listener)"
+            assert time.monotonic() - began < _LATENCY, (
+                "a stopped run must not wait for calls; add a listener with session.add_stop_listener"
+            )
             server.latency = 0
             ended = self.executed(tmp_path, *model)
         assert ended.code == 0, ended.err

@@ -115,7 +115,7 @@ class StageContract(PluginContract):
         run = self.run()
         assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
         missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
-        assert missing == [], "a stage that runs must set all that it produces; None is a value"
+        assert missing == [], "a stage that runs must set every artifact that it produces; None counts as a value"
 
     def test_it_runs_with_only_what_it_requires(self) -> None:
         required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
@@ -126,7 +126,7 @@ class StageContract(PluginContract):
     def test_it_skips_items_with_a_reason(self) -> None:
         for key, value in self.skipped_with.items():
             record = self.run({**self.artifacts, key: value}).record
-            assert record.status == "skipped", f"it runs although {key.name} is {value!r}"
+            assert record.status == "skipped", f"the stage runs although {key.name} is {value!r}"
             assert (record.reason or "").strip()
             assert "failed" not in (record.reason or "").split(":")[0], record.reason
 
@@ -135,7 +135,7 @@ class StageContract(PluginContract):
         for settings in (self.settings, {}):
             included = self.stage().included(self.config(models, settings), self.question)
             assert included is True or (isinstance(included, Skip) and included.why.strip()), (
-                "return True, or Skip(reason)"
+                "included() must return True or Skip(reason)"
             )
 
     def test_no_ground_truth_reaches_a_model(self) -> None:
@@ -149,7 +149,7 @@ class StageContract(PluginContract):
         self.run(models=models)
         judged = [request for request in models.requests if request.info.judge]
         needs = self.stage().needs_judge(self.config(models, self.settings), self.question, Trust())
-        assert needs or not judged, "list its prompt tasks in `prompts`, or define needs_judge()"
+        assert needs or not judged, "list the stage's prompt tasks in `prompts`, or define needs_judge()"
 
     @pytest.mark.parametrize("failure", ["no server", "no reply", "no JSON"])
     def test_a_failing_model_is_never_a_wrong_answer(self, failure: str) -> None:
@@ -166,7 +166,7 @@ class StageContract(PluginContract):
         assert VerificationResult.model_validate_json(result.model_dump_json()) == result
         extensions = [values for section, values in state.fields.items() if section.startswith("extensions:")]
         assert list(result.extensions.values()) == extensions, (
-            "set JSON values: lists, and dictionaries with string keys"
+            "extension fields must be set to JSON values, such as lists, and dictionaries with string keys"
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
@@ -288,7 +288,7 @@ class ParseStageContract(StageContract):
         answer = self.run().artifact(ArtifactKeys.PARSED_ANSWER)
         assert self.template.extracted(answer) == self.extracted
         assert answer is not None
-        assert answer.verify() is False, "the sample response is wrong"
+        assert answer.verify() is False, "the sample response must be a wrong answer"
 
     def test_installing_it_changes_no_plan(self) -> None:
         offered = RegisteredStage(self.stage, "under-test", "0", self.slot)

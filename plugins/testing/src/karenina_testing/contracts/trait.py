@@ -107,8 +107,12 @@ class TraitContract(PluginContract):
             produces = frozenset({SCORES})
 
             async def execute(self, context: VerificationContext) -> None:
-                assert all(evaluator.claims(trait, context) for trait in scored), "it does not claim its own traits"
-                assert not any(evaluator.claims(trait, context) for trait in others), "it claims traits of other kinds"
+                assert all(evaluator.claims(trait, context) for trait in scored), (
+                    "the evaluator does not claim its own traits"
+                )
+                assert not any(evaluator.claims(trait, context) for trait in others), (
+                    "the evaluator claims traits of other kinds"
+                )
                 context.set_artifact(SCORES, list(await evaluator.evaluate(scored, text, context)))
 
         run = asyncio.run(
@@ -128,7 +132,7 @@ class TraitContract(PluginContract):
     def test_json_gives_the_same_trait(self) -> None:
         written = json.loads(json.dumps(trait_to_json(self.trait), allow_nan=False))
         assert written["type"] == type(self.trait).model_fields["type"].default
-        assert trait_from_json(written) == self.trait, "offer its class through the hook karenina_trait_kinds"
+        assert trait_from_json(written) == self.trait, "offer the trait's class through the karenina_trait_kinds hook"
 
     def test_each_field_says_whether_a_benchmark_may_set_it(self) -> None:
         assert find_unmarked_fields(type(self.trait)) == []

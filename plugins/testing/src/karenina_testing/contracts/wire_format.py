@@ -135,7 +135,7 @@ class PortContract(WireFormat):
     def make(self, model: ModelConfig) -> Any:
         """Return a new port for `model`. Fails if the adapter has no port of this kind."""
         factory = getattr(self.spec, self.port_name)
-        assert factory is not None, f"the interface {self.interface} has no {self.port_name} port"
+        assert factory is not None, f"the {self.interface!r} interface has no {self.port_name} port"
         return factory(model)
 
 

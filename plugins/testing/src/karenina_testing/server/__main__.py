@@ -53,12 +53,12 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
     or there is no item.
     """
     if not isinstance(case, Mapping):
-        raise TypeError("it is not a JSON object")
+        raise TypeError("expected a JSON object")
     item = next((str(case[name]) for name in ("item", "question", "case") if name in case), None)
     if item is None:
-        raise ValueError("it names no item: write item, question or case")
+        raise ValueError("the item is missing; add item, question or case")
     if case.get("side") not in (None, "answer", "judge"):
-        raise ValueError(f"side is {case['side']!r}: write answer or judge, or leave it out")
+        raise ValueError(f"side must be answer or judge, not {case['side']!r}; leave out side for both")
     if "fault" in case:
         return item, case.get("side"), faults.named(case["fault"])
     if "text" in case:
@@ -74,10 +74,10 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--port", type=int, default=0, help="0: a free one")
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on; 0 selects a free port")
     parser.add_argument("--reply", default=None, help="the answering model's default reply")
     parser.add_argument("--judge-reply", default=None, help="the judge's default reply")
-    parser.add_argument("--script", type=Path, help="a file of JSON lines with replies and faults of items")
+    parser.add_argument("--script", type=Path, help="a JSON Lines file with the replies and faults of items")
     parser.add_argument(
         "--share",
         action="append",
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="FAULT=SHARE",
         help="a fault, and the proportion of calls that it affects",
     )
-    parser.add_argument("--seed", default="0", help="seed for selecting the calls that get a fault of --share")
+    parser.add_argument("--seed", default="0", help="seed for selecting the calls that --share affects")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument(
         "--allowed", type=int, help="maximum number of concurrent calls; others are refused with status 429"

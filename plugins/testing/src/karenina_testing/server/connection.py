@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
-                raise MalformedRequest("this is not an HTTP request")  # such as the first message of TLS
+                raise MalformedRequest("the data is not an HTTP request")  # such as the first message of TLS
             return None
         head = bytes(self._got[:end])
         if _EXPECT.search(head) and not self._continued:
@@ -269,5 +269,5 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
     """Parse a number with the base `system`. Raises `MalformedRequest` if the text does not match `pattern`."""
     if not pattern.fullmatch(text):
-        raise MalformedRequest("the length of the body is not a number that a server accepts")
+        raise MalformedRequest("the length of the body is not a valid number")
     return int(text, system)

@@ -217,16 +217,16 @@ def named(text: str) -> Fault:
         name, arguments = "status", [name, *arguments]
     entry = _FAULTS.get(name)
     if entry is None:
-        raise ValueError(f"unknown fault {name!r}; the faults are {', '.join(_FAULTS)}, and a status such as 429")
+        raise ValueError(f"unknown fault {name!r}; choose one of {', '.join(_FAULTS)}, or a status such as 429")
     if isinstance(entry, Fault):
         if arguments:
-            raise ValueError(f"the fault {name!r} takes no value: {text!r}")
+            raise ValueError(f"the fault {name!r} takes no value, but {text!r} has one")
         return entry
     values = [_number(value) if value.strip("-").replace(".", "", 1).isdecimal() else value for value in arguments]
     try:
         inspect.signature(entry).bind(*values)
     except TypeError as error:
-        raise ValueError(f"the fault {text!r}: {error}") from None
+        raise ValueError(f"the values in the fault {text!r} are invalid: {error}") from None
     fault: Fault = entry(*values)
     return fault
 

@@ -58,8 +58,8 @@ class Side:
         """Raise `ValueError` if shares are negative or add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
             raise ValueError(
-                f"the shares of faults are {list(self.shares.values())}: none may be negative, and their sum "
-                "must be at most 1"
+                "the shares of faults must not be negative, and their sum must be at most 1; got "
+                f"{list(self.shares.values())}"
             )
 
     @staticmethod
@@ -273,7 +273,8 @@ def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
     if isinstance(scripted, Reply):
         return scripted
     raise TypeError(
-        f"a script says {scripted!r}: it must be a string, Say, Reply or Fault, or a function that returns one"
+        "a scripted reply must be a string, mapping, Say, Reply or Fault, or a function that returns one of these, "
+        f"not {scripted!r}"
     )
 
 

@@ -266,12 +266,14 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
-    name = "a coroutine function of the script that continues after it was cancelled"
+    name = "a coroutine function in the script that continued after it was cancelled"
     if called is not None and not _module(called).startswith("asyncio."):
         code = called.f_code
         name = f"{code.co_qualname} ({Path(code.co_filename).name}, line {called.f_lineno})"
-    cure = "let it return, or make it a coroutine function that waits with await"
-    return TimeoutError(f"the scripted server did not stop within {WAIT:g} seconds: {name} blocks it; {cure}")
+    cure = "make the function return, or make it a coroutine function that waits with await"
+    return TimeoutError(
+        f"the scripted server did not stop within {WAIT:g} seconds because it is blocked by {name}; {cure}"
+    )
 
 
 def _module(frame: FrameType) -> str:
