@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--wheels-only", action="store_true", help="build no source distributions")
     given = parser.parse_args()
     if given.folder.exists() and any(given.folder.iterdir()):
-        parser.error(f"{given.folder} is not empty: move its files away, or choose another folder")
+        parser.error(f"{given.folder} is not empty; move its files, or choose another folder")
     given.folder.mkdir(parents=True, exist_ok=True)
     try:
         files = build(given.folder.absolute(), sources=not given.wheels_only)

@@ -51,7 +51,7 @@ def select(wanted: str, among: list[Member]) -> list[Member]:
     for word in wanted.split():
         named = {member for member in among if word.lstrip("-") in ("all", member.kind, member.package)}
         if not named:
-            raise ValueError(f"`# members: {wanted}`: {word.lstrip('-')} is neither a kind nor a member")
+            raise ValueError(f"{word.lstrip('-')!r} in `# members: {wanted}` is neither a kind of member nor a member")
         chosen = chosen - named if word.startswith("-") else chosen | named
     return [member for member in among if member in chosen]
 

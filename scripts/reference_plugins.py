@@ -79,8 +79,9 @@ def primitives() -> str:
     """Return the page that documents all primitives."""
     return page(
         "Primitives",
-        "A primitive compares the value that a judge extracted with the truth. A file names it under `verify_with`; in "
-        "Python they are in `karenina.templates`. `karenina primitives` prints those of your installation.",
+        "A primitive compares the value that a judge extracted with the ground truth. A file names the primitive "
+        "under `verify_with`; in Python, primitives are in `karenina.templates`. `karenina primitives` prints those "
+        "of your installation.",
         *_kinds(list_primitives()),
     )
 
@@ -89,7 +90,7 @@ def traits() -> str:
     """Return the page that documents all trait kinds."""
     return page(
         "Kinds of traits",
-        "A rubric trait scores a quality that has no right answer. A file names its kind under `type`; "
+        "A rubric trait scores a quality that has no correct answer. A file names the trait's kind under `type`; "
         "`karenina traits` prints those of your installation.",
         *_kinds(list_trait_kinds()),
     )

@@ -95,7 +95,9 @@ def _dated(text: str, version: Version, day: date) -> str:
     before, heading, rest = text.partition(f"{UNRELEASED}\n")
     section = re.split(r"^## ", rest, maxsplit=1, flags=re.M)[0]
     if not heading or not section.strip():
-        raise ReleaseError(f'{CHANGELOG} has nothing under "{UNRELEASED}": describe there what has changed for users')
+        raise ReleaseError(
+            f'{CHANGELOG} has nothing under "{UNRELEASED}"; add a description of the user-visible changes there'
+        )
     return f"{before}{UNRELEASED}\n\n## {version} ({day})\n{rest}"
 
 

@@ -79,7 +79,7 @@ class Environment:
             command, cwd=folder or self._folder, env=self._variables, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise Failed(f"{' '.join(command)[:200]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            raise Failed(f"{' '.join(command)[:200]} exited with code {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
 
@@ -97,7 +97,7 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
     states = {name: state for name, distribution, state, _ in plugins if distribution == project["name"]}
     points = project.get("entry-points", {})
     if set(states) != {name for group in GROUPS for name in points.get(group, {})}:
-        raise Failed(f"the loaded plugins of {package} are not those that it declares: {states}")
+        raise Failed(f"the loaded plugins of {package} differ from the plugins that the package declares: {states}")
     if broken := [one for one in plugins if one[2] in ("failed", "conflict")]:
         raise Failed(f"plugins cannot be loaded together with {package}: {broken}")
     wanted = f"{project['name']}[tests] @ {wheel.as_uri()}" if "tests" in extras else str(wheel)
@@ -112,7 +112,7 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
 def main() -> int:
     """Test the given wheels one by one, print the failures, and return the exit code."""
     parser = argparse.ArgumentParser(description="Test each built wheel without the others.")
-    parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
+    parser.add_argument("folder", type=Path, help="the folder with the wheels built by scripts/build_wheels.py")
     parser.add_argument(
         "names", nargs="*", help="distributions to test; by default, all that CI does not already test alone"
     )

@@ -42,7 +42,7 @@ class Environment:
         options = ["--python", str(self._scripts / "python")]
         done = subprocess.run(["uv", "pip", command, *options, *map(str, arguments)], env=self._variables, check=False)
         if done.returncode:
-            raise Unusable(f"uv pip {command} ended with {done.returncode}")
+            raise Unusable(f"uv pip {command} exited with code {done.returncode}")
 
     def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
         """Run a program in the environment. Its output is printed if `shown` is true, otherwise returned.
@@ -59,7 +59,7 @@ class Environment:
             check=False,
         )
         if done.returncode:
-            raise Unusable(f"{program} {' '.join(map(str, arguments[:4]))} ended with {done.returncode}")
+            raise Unusable(f"{program} {' '.join(map(str, arguments[:4]))} exited with code {done.returncode}")
         return done.stdout or ""
 
 
@@ -81,7 +81,7 @@ def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     plugins = json.loads(environment.run("karenina", "plugins", "--json", shown=False))["plugins"]
     broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
     if broken or not any(one["state"] == "loaded" for one in plugins):
-        raise Unusable(f"plugins that cannot be loaded: {', '.join(broken) or 'all'}")
+        raise Unusable(f"plugins cannot be loaded: {', '.join(broken) or 'all'}")
     if demo:
         environment.run("karenina", "demo")
 
@@ -89,19 +89,19 @@ def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
 def main() -> int:
     """Parse the arguments, install and use the wheels, and return the exit code."""
     parser = argparse.ArgumentParser(description="Install built wheels into a fresh environment and use them.")
-    parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
+    parser.add_argument("folder", type=Path, help="the folder with the wheels built by scripts/build_wheels.py")
     parser.add_argument("--demo", action="store_true", help="also run `karenina demo`")
     parser.add_argument("--all", action="store_true", help="install every wheel, which downloads about 600 MB")
     given = parser.parse_args()
     if not list(given.folder.glob("karenina-*.whl")):
-        parser.error(f"{given.folder} does not contain a wheel of karenina: run scripts/build_wheels.py first")
+        parser.error(f"{given.folder} does not contain a wheel of karenina; run scripts/build_wheels.py first")
     try:
         with tempfile.TemporaryDirectory(prefix="karenina-wheels-") as folder:
             try_wheels(given.folder.absolute(), Path(folder), every=given.all, demo=given.demo)
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"the wheels of {given.folder} install together and work")
+    print(f"the wheels in {given.folder} install together and work")
     return 0
 
 
