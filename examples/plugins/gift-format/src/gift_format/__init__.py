@@ -33,7 +33,7 @@ def read(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
         found = QUESTION.fullmatch(block)
         try:
             if found is None:
-                raise ValueError("it is not a question with one right answer")
+                raise ValueError("the block is not a question with exactly one correct answer")
             benchmark.add_question(make_question(found["title"] or "", found["text"], found["answer"].strip()))
         except ValueError as error:
             raise BenchmarkFileError(path, f"line {line}", str(error), CURE) from error
@@ -52,7 +52,7 @@ def write(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
         except ValueError:
             same = None
         if shared or question.changed(date_created=None, date_modified=None) != same:
-            what = "it has more than a question with one right answer"
+            what = "the benchmark contains more than questions with one correct answer"
             raise BenchmarkFileError(path, f"question {question.id}", what, "save the benchmark as YAML")
         yield f"::{question.id}:: {question.question} {{{question.metadata['gift']}}}\n\n"
 
@@ -81,7 +81,7 @@ def make_question(title: str, text: str, answer: str) -> Question:
         truth = repr(answer[1:].strip())
         field = f"str = VerifiedField(description='The answer', ground_truth={truth}, verify_with=ExactMatch())"
     else:
-        raise ValueError(f"the answer {{{answer}}} is of a kind that is not read")
+        raise ValueError(f"the answer {{{answer}}} has an unsupported type")
     template = f"class Answer(BaseAnswer):\n    answer: {field}\n"
     return Question(id=title.strip(), question=text, answer_template=template, metadata={"gift": answer})
 
