@@ -12,12 +12,12 @@ class plugin:  # noqa: N801 - the entry point's name
         {
             "init": (
                 "karenina_scaffold.commands:init",
-                "Write a first benchmark and a configuration, with comments, "
-                "and the schema with which editors check it.",
+                "Write a first benchmark and a configuration, with comments, and a schema for editors to check the "
+                "benchmark.",
             ),
             "new": (
                 "karenina_scaffold.commands:new",
-                "Write a package for a plugin of your own, which can be installed, works, and has contract tests.",
+                "Write an installable, working package for a plugin of your own, with contract tests.",
             ),
         }
     )

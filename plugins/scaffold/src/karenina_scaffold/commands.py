@@ -34,7 +34,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
-        raise ConfigError([f"Karenina or a plugin already has the {kind.name} {name!r}: choose another name"])
+        raise ConfigError([f"Karenina or a plugin already provides the {kind.name} {name!r}; choose another name"])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
@@ -65,10 +65,10 @@ def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
-        Path, typer.Option("--into", metavar="DIR", help="The folder in which the package's own folder is created.")
+        Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")
     ] = Path(),
 ) -> None:
-    """Write a package for a plugin of your own, which can be installed, works, and has contract tests.
+    """Write an installable, working package for a plugin of your own, with contract tests.
 
     Then change its code in src, and the samples in its tests.
     """
@@ -94,7 +94,7 @@ def new(
         typer.echo(f"Created {folder}: {chosen.description} Next:\n")
         typer.echo("".join(f"    {step}\n" for step in steps))
         if find_spec("karenina_testing") is None:
-            typer.echo(f"The tests need karenina-testing: {install_command('karenina-testing')}")
+            typer.echo(f"The tests require karenina-testing: {install_command('karenina-testing')}")
         typer.echo(f"{fill(chosen.usage, names.to_dict())}\nIts code is in {folder / 'src' / names.module}.")
 
 
@@ -103,7 +103,7 @@ def find_kind(name: str) -> PluginKind:
     from karenina_core.text import did_you_mean
 
     if name not in KINDS:
-        raise ConfigError([f"unknown kind of plugin {name!r}{did_you_mean(name, KINDS)}"])
+        raise ConfigError([f"unknown plugin kind {name!r}{did_you_mean(name, KINDS)}"])
     return KINDS[name]
 
 
@@ -114,7 +114,7 @@ def init(
         typer.Argument(metavar="DIR", help="The folder, created if necessary.", show_default="this one"),
     ] = Path(),
 ) -> None:
-    """Write a first benchmark and a configuration, with comments, and the schema with which editors check it.
+    """Write a first benchmark and a configuration, with comments, and a schema for editors to check the benchmark.
 
     Existing files are never replaced.
     """

@@ -71,7 +71,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "primitive",
-            "A primitive for Karenina, which compares a field with its truth.",
+            "A primitive for Karenina, which compares a field with its ground truth.",
             ("karenina-core", "karenina-template", "pydantic>=2"),
             "karenina.plugins",
             "$name",

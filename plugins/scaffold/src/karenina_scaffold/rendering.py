@@ -41,7 +41,7 @@ class Names:
         """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for anything else."""
         if not _NAME.fullmatch(given):
             raise ConfigError(
-                [f"{given!r} is not a valid package name: use letters, digits and hyphens, such as word-count"]
+                [f"{given!r} is not a valid package name; use letters, digits and hyphens, such as word-count"]
             )
         words = [word for part in re.split("[-_]", given) for word in _HUMP.split(part)]
         module = "_".join(words).lower()
@@ -62,7 +62,7 @@ class Names:
         elif find_spec(self.module) is not None or _is_installed(self.name):
             reason = "is an installed package"
         if reason is not None:
-            raise ConfigError([f"{self.module!r} {reason}: choose another name"])
+            raise ConfigError([f"{self.module!r} {reason}; choose another name"])
 
 
 def _is_installed(name: str) -> bool:
@@ -135,7 +135,10 @@ def _check_own_names(source: str, names: Names) -> None:
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if taken := sorted(imported & classes):
         raise ConfigError(
-            [f"{names.name!r} would need a class {taken[0]}, a name that Karenina already uses: choose another name"]
+            [
+                f"{names.name!r} would need a class named {taken[0]!r}, but Karenina already uses that name; choose "
+                "another name"
+            ]
         )
 
 
@@ -145,7 +148,7 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     Raises `ConfigError` if the folder exists or a file cannot be written.
     """
     if os.path.lexists(folder):
-        raise ConfigError([f"{folder} already exists: choose another name, or another folder with --into"])
+        raise ConfigError([f"{folder} already exists; choose another name, or another folder with --into"])
     write_new_files(folder, texts)
 
 
@@ -156,7 +159,7 @@ def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:
-        raise ConfigError([f"{file} already exists: move it away, or choose another folder" for file in existing])
+        raise ConfigError([f"{file} already exists; move the file, or choose another folder" for file in existing])
     try:
         for path, text in texts.items():
             file = folder / path
