@@ -83,7 +83,7 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
     def note(error: BrokenReply | ReplyTooLarge) -> None:
         output.stopped = str(error)  # the library reports only that the connection was closed
 
-    bound = make_bounding_hook(httpx2.AsyncByteStream, "it", bounds, by_event=True, on_error=note)
+    bound = make_bounding_hook(httpx2.AsyncByteStream, "the server", bounds, by_event=True, on_error=note)
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
@@ -278,7 +278,7 @@ class Connection:
             page = await client.list_tools(cursor=cursor)
             tools += page.tools
             if len(tools) > MOST_TOOLS:
-                raise ReplyTooLarge(f"it lists more than {MOST_TOOLS} tools")
+                raise ReplyTooLarge(f"the server lists more than {MOST_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
                 break
@@ -288,11 +288,11 @@ class Connection:
         """Return why the server cannot be used, followed by the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
-            why = f"it did not answer within {seconds:g} s; raise start_timeout"
+            why = f"the server did not answer within {seconds:g} s; raise start_timeout"
         else:
             why = (self._link and self._link.output.stopped) or _error_text(error)
         words = self._link.output.stderr_tail() if self._link is not None else ""
-        message = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
+        message = f"{self.server} cannot be used: {why}" + (f"; the server wrote: {words}" if words else "")
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
@@ -305,8 +305,8 @@ class Connection:
         elif link is not None and (link.over or _is_disconnect(error)):
             link.over = True
             words = link.output.stderr_tail()
-            went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "ended"
-            message = f"{self.server} {went} before it answered" + (f"; it wrote: {words}" if words else "")
+            went = f"was disconnected because {link.output.stopped}" if link.output.stopped else "ended"
+            message = f"{self.server} {went} before it answered" + (f"; the server wrote: {words}" if words else "")
             return _ServerGone(self._without_secrets(message), stopped=link.output.stopped is not None)
         else:
             message = f"{self.server}: {_error_text(error)}"
@@ -367,7 +367,7 @@ class _ClientTask:
             self._fail(_first_error(error))
         finally:
             self.over = True
-            self._fail(_CannotConnect(self.output.stopped or "it was closed"))
+            self._fail(_CannotConnect(self.output.stopped or "the connection was closed"))
 
     def _fail(self, error: BaseException) -> None:
         """Report an error to callers waiting for the client.
@@ -398,7 +398,7 @@ def _error_text(error: BaseException) -> str:
     """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"it violates the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return f"the server violated the protocol ({'.'.join(map(str, first['loc']))}: {first['msg']})"
     return str(error) or type(error).__name__
 
 

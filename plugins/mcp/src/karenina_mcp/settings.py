@@ -35,21 +35,23 @@ class ServerOptions(StrictSettings):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     prefix: str = Field(
-        default="", pattern=r"^[A-Za-z0-9_-]*$", description="Prefix of the names of the server's tools, such as git_."
+        default="", pattern=r"^[A-Za-z0-9_-]*$", description="Prefix for the names of the server's tools, such as git_."
     )
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="HTTP headers for a server with a URL; ${NAME} is an environment variable.",
+        description="HTTP headers for a server with a URL; ${NAME} is replaced by the value of an environment "
+        "variable.",
     )
     environment: tuple[str, ...] = Field(
         default=(),
-        description="Names of additional environment variables for a server that a command starts.",
+        description="Names of additional environment variables for a server started by a command.",
     )
     start_timeout: float = Field(default=60.0, gt=0, description="Seconds for the server to start and list its tools.")
     call_timeout: float = Field(default=60.0, gt=0, description="Seconds for one tool call.")
     elicitation: Literal["decline", "defaults"] = Field(
         default="decline",
-        description="The reply when the server requests user input: decline, or the defaults of its form.",
+        description="The reply when the server requests user input: decline, or the default values of the server's "
+        "form.",
     )
 
 
@@ -183,9 +185,14 @@ def _server_problems(server: Server) -> Iterator[str]:
     except ValueError as error:
         yield f"{where}: {error}"
     if server.is_remote and server.options.environment:
-        yield f"{where}: it has a URL, but environment applies only to servers that a command starts; use headers"
+        yield (
+            f"{where}: environment applies only to servers started by a command, but this server has a URL; use headers"
+        )
     if not server.is_remote and server.options.headers:
-        yield f"{where}: a command starts it, but headers apply only to servers with a URL; use environment"
+        yield (
+            f"{where}: headers apply only to servers with a URL, but this server is started by a command; use "
+            "environment"
+        )
 
 
 def _url_problems(server: Server) -> Iterator[str]:
@@ -198,7 +205,10 @@ def _url_problems(server: Server) -> Iterator[str]:
     if url.scheme not in ("http", "https") or not url.hostname:
         yield f"{where}: the URL must begin with http:// or https:// and name a host"
     if url.username is not None or url.password is not None:
-        yield f"{where}: the URL contains a user name or password; put an Authorization header into mcp_server_options"
+        yield (
+            f"{where}: the URL contains a user name or password; use an Authorization header in mcp_server_options "
+            "instead"
+        )
     for name, value in server.headers().items():
         if not (name + value).isprintable() or not (name + value).isascii():
             yield f"{where}: the header {name!r} contains a line break or another forbidden character"
@@ -208,7 +218,7 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
     """Yield a message for each problem with the tool filter and descriptions that shows before tools are listed."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
-        yield "mcp_tool_filter is empty, so the model would get no tool; name some tools, or remove it"
+        yield "mcp_tool_filter is empty, so the model would get no tools; name some tools, or remove mcp_tool_filter"
     overrides: Mapping[str, str] = model.mcp_tool_description_overrides or {}
     for field, names in (("mcp_tool_filter", chosen or ()), ("mcp_tool_description_overrides", overrides)):
         if any(not name.strip() for name in names):

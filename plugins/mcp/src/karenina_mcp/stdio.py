@@ -121,8 +121,10 @@ class _Allowance:
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
-            return f"it sent more than {self.most_bytes} bytes after one request (max_reply_bytes)"
-        return f"it sent more than {MOST_MESSAGES} messages after one request" if self.messages_left < 0 else None
+            return f"the server sent more than {self.most_bytes} bytes after one request (max_reply_bytes)"
+        return (
+            f"the server sent more than {MOST_MESSAGES} messages after one request" if self.messages_left < 0 else None
+        )
 
 
 async def _read(
@@ -163,7 +165,7 @@ def _message(line: bytes) -> Incoming:
     Returns, rather than raises, a `ValueError` if it is invalid or has too many values.
     """
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
-        return ValueError(f"a message of more than {MOST_VALUES} values")
+        return ValueError(f"a message contains more than {MOST_VALUES} values")
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
     except ValueError as error:

@@ -113,7 +113,7 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
     """Return a message for each name that no tool has, either with or without its prefix."""
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
-        f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, offered)}"
+        f"{setting} names the tool {name!r}, which no server provides{did_you_mean(name, offered)}"
         for name in names
         if name not in offered
     ]
@@ -126,11 +126,11 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
     """
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
-        return f"the MCP server {one.connection.server.name!r} offers two tools named {one.name!r}"
+        return f"the MCP server {one.connection.server.name!r} provides two tools named {one.name!r}"
     return (
-        f"the MCP servers {names} both offer a tool {one.name!r}: set a prefix for one of them "
+        f"the MCP servers {names} both provide a tool named {one.name!r}; set a prefix for one of the servers "
         f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '
-        "or leave one out with mcp_tool_filter"
+        "or exclude one of the tools with mcp_tool_filter"
     )
 
 
