@@ -63,7 +63,7 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
     kind = stated if _MEDIA_TYPE.fullmatch(stated) else guessed
     keeper = _keeper.get()
     if keeper is None:
-        why = "it was given outside of a run"
+        why = "the file was provided outside of a run"
         return KeptFile(name=file_name(name), media_type=kind, left_out=why)
     return keeper.keep(file_name(name), data if isinstance(data, Path) else content, kind, below)
 

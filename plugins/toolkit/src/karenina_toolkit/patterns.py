@@ -44,8 +44,9 @@ class PatternTimeout(ValueError):
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
-            f"the search for {pattern!r:.200} did not finish within {seconds:g} s: it backtracks too much on this "
-            "text; avoid nested or overlapping repetitions such as (a|aa)+, or make them possessive"
+            f"the search for {pattern!r:.200} did not finish within {seconds:g} s because the pattern backtracks too "
+            "much on this text. Avoid nested or overlapping repetitions such as (a|aa)+, or make them "
+            "possessive"
         )
         self.pattern = pattern
         self.seconds = seconds
@@ -61,7 +62,7 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0 or value & ~sum(_FLAGS.values()):
             raise ValueError(
-                f"the flags {value} contain an unknown bit; known are {', '.join(f're.{n}' for n in _FLAGS)}"
+                f"the flags {value} contain an unknown bit; the known flags are {', '.join(f're.{n}' for n in _FLAGS)}"
             )
         return tuple(sorted(name for name, bit in _FLAGS.items() if value & bit))
     if not isinstance(value, list | tuple):
@@ -87,11 +88,11 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
     except ValueError as error:
         raise BadPattern(pattern, str(error)) from None
     if not pattern:
-        raise BadPattern(pattern, "an empty pattern matches every text")
+        raise BadPattern(pattern, "an empty pattern matches every string")
     try:
         return regex.compile(pattern, sum(getattr(regex, name).value for name in names))
     except RecursionError as error:
-        raise BadPattern(pattern, "its groups are nested too deeply") from error
+        raise BadPattern(pattern, "the groups are nested too deeply") from error
     except (regex.error, ValueError, OverflowError) as error:
         raise BadPattern(pattern, str(error)) from error
 

@@ -89,7 +89,7 @@ async def call_service(ask: Ask, limit: float) -> str:
         raise
     except Exception as error:
         if isinstance(error, TimeoutError) and time_out.expired():
-            message = f"TimeoutError: it did not answer within {limit:g} s (request_timeout)"
+            message = f"TimeoutError: the service did not answer within {limit:g} s (request_timeout)"
             raise PortError(message, category=ErrorCategory.TIMEOUT) from None
         raise PortError(f"{type(error).__name__}: {error}", category=ErrorCategory.PERMANENT) from error
 

@@ -39,8 +39,8 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
         other = by_name.setdefault(tool.name, tool)
         if other is not tool:
             raise ValueError(
-                f"two tools are called {tool.name!r}: from {describe_origin(other)} and from {describe_origin(tool)}; "
-                "leave one of them out, or rename one at its source"
+                f"two tools are named {tool.name!r}, one from {describe_origin(other)} and one from "
+                f"{describe_origin(tool)}; omit one of them, or rename one at its source"
             )
     return by_name
 

@@ -72,10 +72,12 @@ class Archive:
         """
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
-            method = _NAMES.get(entry.compress_type, f"the method {entry.compress_type}")
-            what = "it is encrypted" if entry.flag_bits & _ENCRYPTED else f"it is compressed with {method}"
-            cure = "write the archive again, stored or with deflate or Zstandard"
-            raise FileError(self._path, name, f"it cannot be unpacked: {what}, which is not supported", cure)
+            method = _NAMES.get(entry.compress_type, f"method {entry.compress_type}")
+            what = (
+                "the entry is encrypted" if entry.flag_bits & _ENCRYPTED else f"the entry is compressed with {method}"
+            )
+            cure = "rewrite the archive without compression, or with deflate or Zstandard"
+            raise FileError(self._path, name, f"{what}, which is not supported", cure)
         packed = copy(entry)
         packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, entry.compress_size, cast("int", None)
         size = digest = 0
@@ -89,10 +91,12 @@ class Archive:
         except FileError:
             raise
         except _ERRORS as error:
-            raise FileError(self._path, name, f"it cannot be unpacked: {error}", "get the file again") from error
+            raise FileError(
+                self._path, name, f"the entry cannot be unpacked: {error}", "get a new copy of the file"
+            ) from error
         if (size, digest) != (entry.file_size, entry.CRC):
-            what = "it cannot be unpacked: its size or checksum differs from the one that the archive states"
-            raise FileError(self._path, name, what, "get the file again")
+            what = "the size or checksum of the unpacked entry differs from the one stated in the archive"
+            raise FileError(self._path, name, what, "get a new copy of the file")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
         """Yield the unpacked contents of `raw` in pieces of limited size.
@@ -116,8 +120,8 @@ class Archive:
         try:
             import zstandard
         except ImportError as error:
-            what = "it is compressed with Zstandard, which needs the library zstandard"
-            cure = f"install it: {install_command(self._zstandard_extra)}"
+            what = "the entry is compressed with Zstandard, which requires the zstandard library"
+            cure = f"install it with: {install_command(self._zstandard_extra)}"
             raise FileError(self._path, name, what, cure) from error
         try:
             with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
@@ -136,7 +140,7 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
             packed = inflater.unconsumed_tail
     yield inflater.flush()  # the rest of the last block: a few kilobytes
     if not inflater.eof:
-        raise EOFError("the compressed data ends too early")
+        raise EOFError("the compressed data ends prematurely")
 
 
 @contextmanager
@@ -154,13 +158,15 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str
     try:
         archive = zipfile.ZipFile(file)
     except _ERRORS as error:
-        raise FileError(path, "", f"the {kind} is damaged: {error}", "get the file again") from error
+        raise FileError(path, "", f"the {kind} is damaged: {error}", "get a new copy of the file") from error
     with archive:
         bounded_files.check_unpacked_size(path, sum(entry.file_size for entry in archive.infolist()))
         seen: set[str] = set()
         for name in archive.namelist():
             if name in seen:
-                raise FileError(path, "", f"the archive has two entries named {name!r:.200}", "get the file again")
+                raise FileError(
+                    path, "", f"the archive has more than one entry named {name!r:.200}", "get a new copy of the file"
+                )
             seen.add(name)
         yield Archive(path, archive, zstandard_extra)
 

@@ -65,7 +65,7 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
     Raises `ValueError` if `max_bytes` is below 1.
     """
     if max_bytes is not None and max_bytes < 1:
-        raise ValueError(f"max_bytes must be a number of bytes above 0, not {max_bytes}")
+        raise ValueError(f"max_bytes must be a positive number of bytes, not {max_bytes}")
     before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
     try:
         yield
@@ -99,7 +99,10 @@ def max_file_bytes() -> int:
         return MAX_BYTES
     if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
         raise ConfigError(
-            [f"the environment variable {VARIABLE} is not a number of bytes; write {MAX_BYTES}, or unset it"]
+            [
+                f"the environment variable {VARIABLE} must be a positive number of bytes, such as {MAX_BYTES}; "
+                "correct or unset it"
+            ]
         )
     return int(text)
 
@@ -132,7 +135,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
         except OSError as error:
             raise unreadable_error(path, error) from error
         if len(data) > most:
-            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
+            raise too_large_error(path, f"the file contains more than {format_size(most)}", most)
         return data
 
 
@@ -175,9 +178,9 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
         number, seen = number + 1, seen + len(line)
         if len(line) > longest:
             what = f"the line is longer than {format_size(longest)}"
-            raise FileError(path, f"line {number}", what, "split it, or shorten its longest text")
+            raise FileError(path, f"line {number}", what, "split the line, or shorten its longest string")
         if seen > most and not any_size:  # the file grew since it was opened
-            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
+            raise too_large_error(path, f"the file contains more than {format_size(most)}", most)
         yield line
 
 
@@ -186,16 +189,16 @@ def decode_text(data: bytes, path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError(
-            path, f"byte {error.start}", "the text is not UTF-8", "save it with the encoding UTF-8"
-        ) from error
+        raise FileError(path, f"byte {error.start}", "the text is not UTF-8", "save the file as UTF-8") from error
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
     """Return the error for a file that the operating system cannot open or read."""
     if isinstance(error, FileNotFoundError):
-        return FileError(path, "", "there is no such file", "check the path")
-    return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its permissions")
+        return FileError(path, "", "the file does not exist", "check the path")
+    return FileError(
+        path, "", f"the file cannot be read: {error.strerror or error}", "check the path and its permissions"
+    )
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
@@ -206,7 +209,7 @@ def too_large_error(path: Path, what: str, most: int) -> FileError:
 def size_limit_cure(most: int) -> str:
     """Return advice on how to raise a limit of `most` bytes."""
     return (
-        f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
+        f"if you trust the file, set the environment variable {VARIABLE} (in Python, `max_bytes`) to more than {most}"
     )
 
 
@@ -225,7 +228,7 @@ def _open_below(folder: Path, path: Path) -> int:
     """Return a descriptor for the file `path` in `folder`. Raises `OSError` if the path leads out of the folder."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
-        raise OSError(errno.EXDEV, f"the path leads out of {folder}")
+        raise OSError(errno.EXDEV, f"the path is outside {folder}")
     if os.open not in os.supports_dir_fd:  # Windows, where only administrators make links
         return os.open(file, _FLAGS)
     with open_folder(root, file.parent) as parent:
@@ -240,14 +243,16 @@ def _kind(file: IO[bytes]) -> str | None:
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
     """Return the error for something that could be opened but is not a regular file."""
-    return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and use that file")
+    return FileError(
+        path, "", f"the path is {_kind(file)}, not a file", "write the contents to a file and use that file"
+    )
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
     """Raise `FileError` if an open file is larger than `most` bytes."""
     size = os.fstat(file.fileno()).st_size
     if size > most:
-        raise too_large_error(path, f"it is {format_size(size)}, and the limit is {format_size(most)}", most)
+        raise too_large_error(path, f"the file size is {format_size(size)}, but the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
@@ -256,7 +261,7 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
     Raises `FileError` if the pipe ends without any data or sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
-    cure = "write its content to a file, and use that file"
+    cure = "write the contents to a file and use that file"
     while len(data) <= most:
         try:
             piece = os.read(handle, _PIECE)
@@ -270,7 +275,7 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
             break
         data += piece
     if not data:
-        raise FileError(path, "", "it is a pipe without a writer", cure)
+        raise FileError(path, "", "the pipe ended without sending any data", cure)
     return bytes(data)
 
 
@@ -287,5 +292,5 @@ def check_unpacked_size(path: Path, size: int) -> None:
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)
-        what = f"it is {unpacked} unpacked, and the limit is {allowed}"
+        what = f"the unpacked size is {unpacked}, but the limit is {allowed}"
         raise too_large_error(path, what, limit)

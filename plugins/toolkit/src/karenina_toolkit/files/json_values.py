@@ -89,7 +89,7 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
         if isinstance(current, Mapping):
             for key in current:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):
-                    return ValueProblem("a key contains an unpaired surrogate", "correct that key", path)
+                    return ValueProblem("a key contains an unpaired surrogate", "correct the key", path)
             waiting.extend((item, (*path, str(key))) for key, item in current.items())
         elif isinstance(current, list):
             waiting.extend((item, (*path, place)) for place, item in enumerate(current))
@@ -102,15 +102,17 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
     If `halves` is false, lone surrogates are no problem.
     """
     if len(path) > MAX_DEPTH:
-        return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
+        return ValueProblem(f"the value is nested more than {MAX_DEPTH} levels deep", "reduce the nesting", path[:3])
     if isinstance(value, str):
         if not halves or not has_lone_surrogate(value):
             return None
         return ValueProblem(
-            "a string contains an unpaired surrogate", "remove it, or write the complete character", path
+            "a string contains an unpaired surrogate", "remove the surrogate, or write the complete character", path
         )
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
-        return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or write a string", path)
+        return ValueProblem(
+            f"an integer has more than {MAX_DIGITS} digits", "use fewer digits, or write the number as a string", path
+        )
     return None
 
 
@@ -124,7 +126,7 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(by_key) < len(pairs):
         for key, value in pairs:
             if by_key[key] is not value and by_key[key] != value:
-                raise _DuplicateKey(f"the key {key!r} occurs twice, with different values")
+                raise _DuplicateKey(f"the key {key!r} occurs more than once, with different values")
     return by_key
 
 
@@ -160,12 +162,12 @@ def parse_json(
     except json.JSONDecodeError as error:
         place = f"{where}, column {error.colno}" if where else f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-            raise FileError(path, place, "the JSON is incomplete", "correct it there") from error
-        raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct it there") from error
+            raise FileError(path, place, "the JSON is incomplete", "complete the JSON") from error
+        raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct the JSON there") from error
     except _DuplicateKey as error:
-        raise FileError(path, where, str(error), "remove one of the two") from error
+        raise FileError(path, where, str(error), "keep only one of them") from error
     except (ValueError, RecursionError) as error:
-        raise FileError(path, where, f"the JSON cannot be read: {error}", "correct it there") from error
+        raise FileError(path, where, f"the JSON cannot be parsed: {error}", "correct the JSON") from error
     problem = find_problem_in_json(text, value, halves=not surrogates)
     if problem is not None:
         raise FileError(path, where, problem.what, problem.cure)
@@ -191,8 +193,12 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
-        cure = f"name the path to its rows: {' or '.join(paths)}" if paths else "give a file with a list of rows"
-        raise FileError(path, "", "it is not a list of rows", cure)
+        cure = (
+            f"specify the path to the rows, such as {' or '.join(paths)}"
+            if paths
+            else "use a file that contains a list of rows"
+        )
+        raise FileError(path, "", "the document is not a list of rows", cure)
     walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
     limit = CellLimit(path)
     if isinstance(document, list):
@@ -240,9 +246,15 @@ class _Walk:
         elif isinstance(value, list) and part.isdecimal() and len(part) <= _MOST_DIGITS and int(part) < len(value):
             yield from self.rows(value[int(part)], at + 1, (*place, part), around, key)
         else:
-            what = f"it has no {shorten(repr(part), _SHOWN)}" if part != ANY else "it is neither a list nor an object"
+            what = (
+                f"the value has no entry {shorten(repr(part), _SHOWN)}"
+                if part != ANY
+                else "the value is neither a list nor an object"
+            )
             full = shorten(".".join(self._parts), _SHOWN)
-            raise FileError(self._path, ".".join(place), what, f"correct it there, or the path to the rows, {full}")
+            raise FileError(
+                self._path, ".".join(place), what, f"correct the file, or correct the path to the rows: {full}"
+            )
 
 
 def suggest_rows(document: Any) -> list[str]:

@@ -69,8 +69,8 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
                 if not names or (sheet is not None and sheet not in names):
                     what = "the file has no sheet with rows" if sheet is None else f"the file has no sheet {sheet!r}"
                     if sheet in book.sheetnames:
-                        what = f"the sheet {sheet!r} is a chart, which has no rows"
-                    cure = f"use one of its sheets: {', '.join(names)}" if names else "add one"
+                        what = f"the sheet {sheet!r} is a chart and has no rows"
+                    cure = f"choose one of these sheets: {', '.join(names)}" if names else "add a sheet with rows"
                     raise FileError(path, "", what, cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
@@ -89,8 +89,8 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
         cause = _first_cause(error)
         reason = f"{type(cause).__name__}: {_one_line(cause)}"
         if isinstance(cause, DefusedXmlException):
-            reason = "its XML declares entities, which no spreadsheet program writes"
-        cure = "save it as .xlsx or .csv with a spreadsheet program"
+            reason = "the XML declares entities, which spreadsheet programs never do"
+        cure = "save the file as .xlsx or .csv in a spreadsheet program"
         raise FileError(path, "", f"the Excel file cannot be read: {reason}", cure) from error
 
 
@@ -224,9 +224,13 @@ class _PartCheck:
         if self._cells > self._cell_limit:
             raise too_many_cells_error(self._path, self._name, self._cell_limit)
         if max(self._inside, self._outside) > self._element_limit:
-            what = "in one row or text" if self._level else "besides its rows, such as formats and merged cells"
-            what = f"it has more than {self._element_limit:,} XML elements {what}"
-            raise FileError(self._path, self._name, what, "save the table as .csv with a spreadsheet program")
+            what = (
+                "in a single row or string"
+                if self._level
+                else "outside its rows, for example for formats and merged cells"
+            )
+            what = f"the part has more than {self._element_limit:,} XML elements {what}"
+            raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
         """Record hidden columns, whether the sheet has values, and any cell with a formula until its value is seen."""
@@ -312,8 +316,8 @@ class ParquetRows:
 
     def _error(self, error: BaseException, count: int) -> FileError:
         """Return the error for data that cannot be read after `count` rows."""
-        what = f"it cannot be read as parquet: {_one_line(error)}"
-        return FileError(self._path, f"after row {count}" if count else "", what, "get the file again")
+        what = f"the Parquet data cannot be read: {_one_line(error)}"
+        return FileError(self._path, f"after row {count}" if count else "", what, "get a new copy of the file")
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
@@ -322,8 +326,8 @@ def missing_library(path: Path, what: str, error: ImportError, package: str) -> 
     `error` contains the library's name; `package` is the distribution to install.
     """
     name = (error.name or "a library").partition(".")[0]
-    cure = f"install it: {install_command(package)}"
-    return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)
+    cure = f"install it with: {install_command(package)}"
+    return FileError(path, "", f"reading {what} requires {name}, which is not installed", cure)
 
 
 def _one_line(error: BaseException) -> str:

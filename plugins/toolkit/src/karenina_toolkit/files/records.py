@@ -133,9 +133,9 @@ def read_records(
     file = Path(path)
     ending = (suffix or file.suffix).lower()
     if sheet is not None and ending != ".xlsx":
-        raise FileError(file, "", "only Excel files have sheets", "leave `sheet` out")
+        raise FileError(file, "", "only Excel files have sheets", "remove the `sheet` option")
     if rows is not None and ending != ".json":
-        raise FileError(file, "", "only JSON documents have a path to their rows", "leave `rows` out")
+        raise FileError(file, "", "only JSON documents can have a path to their rows", "remove the `rows` option")
     reader: Generator[Any, None, None]
     facts = libraries.SheetFacts()
     if ending in (".csv", ".tsv"):
@@ -161,16 +161,20 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
-        what = "a formula without a stored value" if count == 1 else "formulas without stored values"
+        what = (
+            "the formula has no stored value and was read as empty"
+            if count == 1
+            else "the formulas have no stored values and were read as empty"
+        )
         yield (
-            f"{first}{more}: {what} (from a program that does not calculate), read as empty; open the file in a "
-            "spreadsheet program and save it"
+            f"{first}{more}: {what} (the program that wrote the file does not calculate formulas); open the file in "
+            "a spreadsheet program and save it"
         )
     hidden = [columns[at] for at in sheet.hidden if at < len(columns) and not tables.is_unnamed(columns[at])]
     if hidden:
         more = f" and {len(hidden) - _MOST_SHOWN} more" if len(hidden) > _MOST_SHOWN else ""
         names = ", ".join(map(repr, hidden[:_MOST_SHOWN])) + more
-        yield f"hidden columns are read like the others: {names}; delete those that should not be used"
+        yield f"hidden columns were read like visible ones: {names}; delete any columns that should not be used"
 
 
 def _read_csv(

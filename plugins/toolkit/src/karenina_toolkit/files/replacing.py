@@ -59,7 +59,7 @@ def replace_file(
         path = os.path.realpath(path)
     folder, name = os.path.split(path)
     if not name:
-        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+        raise IsADirectoryError(errno.EISDIR, "the path is a folder", shown)
     temporary = os.fspath(Path(folder) / f".{name[:_SHOWN]}.{secrets.token_hex(8)}.new")
     mode = None
     with suppress(OSError):
@@ -67,7 +67,7 @@ def replace_file(
     try:
         handle = os.open(temporary, _NEW, 0o600 if private else 0o666 if mode is None else mode, dir_fd=dir_fd)
     except OSError as error:
-        raise _error(error, shown, "no file can be created in its folder: ") from error
+        raise _error(error, shown, "cannot create a file in the parent folder: ") from error
     try:
         with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
             write(file)
@@ -111,11 +111,11 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
     except FileNotFoundError:
         return None
     if stat.S_ISLNK(mode):
-        raise OSError(errno.ELOOP, "it is a link, and was not changed; give the path of its target", shown)
+        raise OSError(errno.ELOOP, "the path is a link and was not replaced; use the path of its target", shown)
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
+        raise IsADirectoryError(errno.EISDIR, "the path is a folder", shown)
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", shown)
+        raise OSError(errno.EINVAL, "the path is a pipe, socket or device, not a file", shown)
     if not os.access(path, os.W_OK, dir_fd=dir_fd):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), shown)
     return stat.S_IMODE(mode) & 0o777

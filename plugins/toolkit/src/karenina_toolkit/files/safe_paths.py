@@ -65,7 +65,9 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
         except OSError:  # reading it reports the loop
             continue
         if real in seen:
-            return f"{file} is given twice" if seen[real] == file else f"{file} is the same file as {seen[real]}"
+            return (
+                f"{file} was given more than once" if seen[real] == file else f"{file} is the same file as {seen[real]}"
+            )
         seen[real] = file
     return None
 
@@ -78,7 +80,7 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
     `root`.
     """
     if not folder.is_relative_to(root):
-        raise OSError(errno.EXDEV, f"the path does not lie in {root}")
+        raise OSError(errno.EXDEV, f"the path is outside {root}")
     here = _open_root(root)
     try:
         for part in folder.relative_to(root).parts:
@@ -126,5 +128,5 @@ def open_file_at(name: str, folder: int) -> IO[bytes]:
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotAFileError("it is not a file")
+        raise NotAFileError("the path is not a regular file")
     return os.fdopen(handle, "rb")

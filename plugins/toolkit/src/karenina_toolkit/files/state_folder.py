@@ -30,7 +30,7 @@ def state_folder() -> Path:
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
         if not Path(own).is_absolute():
-            raise UserStateError(f"KARENINA_STATE_HOME is {own!r}; set an absolute path")
+            raise UserStateError(f"KARENINA_STATE_HOME must be an absolute path, not {own!r}")
         return Path(own)
     shared = os.environ.get("XDG_STATE_HOME")
     if shared and Path(shared).is_absolute():
@@ -38,7 +38,7 @@ def state_folder() -> Path:
     try:
         return Path.home() / ".local" / "state" / "karenina"
     except RuntimeError as error:
-        raise UserStateError(f"there is no folder for the state of this user ({error}); set XDG_STATE_HOME") from error
+        raise UserStateError(f"cannot find a state folder for this user ({error}); set XDG_STATE_HOME") from error
 
 
 def make_own_folder(folder: Path) -> None:
@@ -58,14 +58,14 @@ def check_own_folder(folder: Path) -> None:
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise UserStateError(f"the state folder {folder} is not a folder; remove it")
+        raise UserStateError(f"the state folder {folder} is a link or a file, not a folder; remove it")
     if status.st_uid != os.geteuid():
         raise UserStateError(f"the state folder {folder} belongs to another user; remove it, or set XDG_STATE_HOME")
     if status.st_mode & 0o022:
         mode = stat.S_IMODE(status.st_mode)
         raise UserStateError(
-            f"the state folder {folder} is writable by others (mode {mode:04o}); check its content, then "
-            "run `chmod 700` on it"
+            f"the state folder {folder} is writable by others (mode {mode:04o}); check its contents, then run `chmod "
+            "700` on it"
         )
 
 
@@ -75,13 +75,13 @@ def find_file_flaw(found: os.stat_result) -> str | None:
     `found` is the status of the open file.
     """
     if not stat.S_ISREG(found.st_mode):
-        return "it is not a regular file"
+        return "the path is not a regular file"
     if found.st_uid != os.geteuid():
-        return "it belongs to another user"
+        return "the file belongs to another user"
     if found.st_nlink != 1:
-        return "it has another name elsewhere (a hard link)"
+        return "the file has another name elsewhere (a hard link)"
     if found.st_mode & 0o077:
-        return f"others can read or write it (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
+        return f"the file can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
     if found.st_size > MOST_BYTES:
-        return f"it is {found.st_size:,} bytes long, and Karenina writes {MOST_BYTES:,} at most"
+        return f"the file size is {found.st_size:,} bytes, but Karenina writes at most {MOST_BYTES:,}"
     return None

@@ -119,8 +119,11 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
-        what = f"the delimiter must be one character, and not a quote or line break: {shorten(repr(delimiter), 40)}"
-        raise FileError(path, "", what, 'write one such as "," or ";"')
+        what = (
+            "the delimiter must be a single character other than a quote or line break, not "
+            f"{shorten(repr(delimiter), 40)}"
+        )
+        raise FileError(path, "", what, 'use a delimiter such as "," or ";"')
     # This limit is for the whole process, and 131,072 characters by default, which is too low for texts in tables.
     csv.field_size_limit(max(csv.field_size_limit(), bounded_files.LONGEST_LINE))
     longest = bounded_files.LONGEST_LINE if any_size else _LONGEST_ROW
@@ -140,7 +143,10 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
         for line in chain(start, lines):
             length += len(line)
             if length > longest:
-                what, cure = f"the row is longer than {longest:,} characters", "close its quotes, or use JSONL"
+                what, cure = (
+                    f"the row is longer than {longest:,} characters",
+                    "close any open quotes in the row, or use JSONL",
+                )
                 raise FileError(path, f"line {reader.line_num + 1}", what, cure)
             yield line
 
@@ -150,7 +156,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
             yield reader.line_num, [cell or None for cell in cells]
             length = 0
     except csv.Error as error:
-        what, cure = f"the CSV is not valid: {error}", "correct the quotes there, or use JSONL"
+        what, cure = f"the CSV is not valid: {error}", "correct the quotes in this line, or use JSONL"
         raise FileError(path, f"line {reader.line_num}", what, cure) from error
 
 
@@ -209,7 +215,7 @@ def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[s
         if any(cell is not None for cell in cells):
             return _name_columns(path, cells, where(number))
     what = "all rows are empty" if number else "the file is empty"
-    raise FileError(path, "", what, "write the names of the columns in the first row")
+    raise FileError(path, "", what, "write the column names in the first row")
 
 
 def is_unnamed(column: str) -> bool:
@@ -256,7 +262,7 @@ def iter_records(
         del empty[:]
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
-            raise FileError(path, where(number), what, "put texts that contain the delimiter into quotes")
+            raise FileError(path, where(number), what, "put values that contain the delimiter in quotes")
         missing = width - len(cells)
         values = dict(zip(names, [*cells, *[None] * missing], strict=False))
         values.pop(None, None)

@@ -72,14 +72,16 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
     if encoding is None:
         zero = start[:4].find(0)
         if zero >= 0 and any(start[:4]):
-            what = "there is a zero byte: it is probably UTF-16 or UTF-32 without a byte-order mark"
-            raise FileError(path, f"byte {zero}", what, "save it with the encoding UTF-8")
+            what = "found a zero byte, so the file is probably UTF-16 or UTF-32 without a byte-order mark"
+            raise FileError(path, f"byte {zero}", what, "save the file as UTF-8")
         return UTF8, 0
     try:
         "".encode(encoding)
         name = codecs.lookup(encoding).name
     except (LookupError, UnicodeError, ValueError) as error:
-        raise FileError(path, "", f"there is no encoding {encoding!r}", "write one such as utf-8 or cp1252") from error
+        raise FileError(
+            path, "", f"unknown encoding {encoding!r}", "use an encoding such as utf-8 or cp1252"
+        ) from error
     return name, 0
 
 
@@ -96,20 +98,23 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     if encoding is not None:
         file.seek(0)
         marked = any(start.startswith(mark) for mark, _ in _MARKS)
-        return encoding, "" if marked else f"{path.name} has no byte-order mark, and was read as {encoding.upper()}"
+        return encoding, "" if marked else f"{path.name} has no byte-order mark and was read as {encoding.upper()}"
     bad = _find_not_utf8(file, path)
     example = "" if bad is None else _example_of_cp1252(file, path)
     file.seek(0)
     if bad is None:
         return UTF8, ""
     if example:
-        cure = "if that is wrong, name the encoding with --encoding"
+        cure = "if that is wrong, set the encoding with --encoding"
         return (
             _CP1252,
-            f"{path.name} is not UTF-8, and was read as cp1252, such as {shorten(repr(example), 60)}; {cure}",
+            f"{path.name} is not UTF-8 and was read as cp1252 (for example, {shorten(repr(example), 60)}); {cure}",
         )
-    what = "the text is not UTF-8, and its encoding is not certain"
-    cure = "name it with --encoding, such as cp1250, cp1251, mac_roman, shift_jis or gb18030, or save the file as UTF-8"
+    what = "the text is not UTF-8, and its encoding could not be determined reliably"
+    cure = (
+        "set the encoding with --encoding (such as cp1250, cp1251, mac_roman, shift_jis or gb18030), or save the "
+        "file as UTF-8"
+    )
     raise FileError(path, f"byte {bad}", what, cure)
 
 
@@ -199,7 +204,7 @@ def iter_lines(
             length += len(line)
             if length > longest:
                 what = f"the line is longer than {bounded_files.format_size(longest)}"
-                raise FileError(path, f"line {number}", what, "split it, or shorten its longest text")
+                raise FileError(path, f"line {number}", what, "split the line, or shorten its longest string")
             if line[-1] == "\n" or (line[-1] == "\r" and not newline):
                 yield "".join(waiting)
                 waiting.clear()
@@ -225,7 +230,9 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
         at_end, piece = not more, piece + more
         seen += len(piece)
         if most is not None and seen > most:  # the file grew since it was opened
-            raise bounded_files.too_large_error(path, f"it contains more than {bounded_files.format_size(most)}", most)
+            raise bounded_files.too_large_error(
+                path, f"the file contains more than {bounded_files.format_size(most)}", most
+            )
         try:
             text = decoder.decode(piece, at_end)
         except UnicodeError as error:
@@ -254,8 +261,8 @@ def encoding_error(
     decoded.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
-    cure = "save it with the encoding UTF-8"
+    cure = "save the file as UTF-8"
     if asked is not None and name != UTF8:
-        cure = "give the encoding that it was saved with, or save it with the encoding UTF-8"
-    what = f"the text is not {name.upper() if name.startswith('utf') else name}"
+        cure = "specify the encoding the file was saved with, or save the file as UTF-8"
+    what = f"the text is not valid {name.upper() if name.startswith('utf') else name}"
     return FileError(path, ", ".join(filter(None, (where, place))), what, cure)

@@ -35,7 +35,7 @@ class ServerExtra(StrictSettings):
         json_schema_extra={"allowed_in_files": "never"},
     )
     max_concurrency: int | None = Field(
-        default=None, ge=1, description="Maximum number of requests at once; the run adapts it if not set."
+        default=None, ge=1, description="Maximum number of concurrent requests. If not set, the run adapts the number."
     )
 
     @field_validator("headers")
@@ -58,10 +58,10 @@ class ToolLoopExtra(ServerExtra):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
         default="auto",
-        description="How JSON is requested from a judge; auto uses the best mode that the server supports.",
+        description="How JSON is requested from a judge. 'auto' uses the best mode that the server supports.",
     )
     first_turn: Literal["free", "tool"] = Field(
-        default="free", description="tool: an agent must call a tool in its first turn, before it may answer."
+        default="free", description="With 'tool', an agent must call a tool in its first turn, before it may answer."
     )
 
 
@@ -77,7 +77,7 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 
 
 def check_base_url(
-    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
+    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
     """Return the parts of a model's base URL.
 
@@ -87,24 +87,27 @@ def check_base_url(
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
     if meant is not None:
-        raise AdapterConfigError(f"{where}: the URL has no http:// or https://; did you mean {redact_url(meant)!r}?")
+        raise AdapterConfigError(
+            f"{where}: the URL must begin with http:// or https://; did you mean {redact_url(meant)!r}?"
+        )
     try:
         url = urlsplit(base_url)
         _ = url.port
     except ValueError:  # its message may contain a part of a password
         raise AdapterConfigError(
-            f"{where}: this is not a URL, or its port is not a number; write it like {like}"
+            f"{where}: the URL is not valid, or its port is not a number; use a URL such as {like}"
         ) from None
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
-            f"{where}: the URL contains a user name or password; remove it, and put a key into endpoint_api_key"
+            f"{where}: the URL contains a user name or password; remove the user name and password, and set the key "
+            "in endpoint_api_key"
         )
     if url.query or url.fragment:
-        raise AdapterConfigError(f"{where}: the URL has a query; {query}")
+        raise AdapterConfigError(f"{where}: the URL contains a query or fragment; {query}")
     if url.path.endswith(_METHODS):
-        raise AdapterConfigError(f"{where}: give the base URL, such as {like}, not the URL of one method")
+        raise AdapterConfigError(f"{where}: the URL is that of a single API method; use the base URL, such as {like}")
     return url
 
 
@@ -144,7 +147,7 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
         return otherwise
     if model.endpoint_api_key is not None:
         return "correct endpoint_api_key"
-    return f"the key came from {_variable_of(key, variables)}: correct it, or set endpoint_api_key"
+    return f"correct the key in {_variable_of(key, variables)}, or set endpoint_api_key"
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:

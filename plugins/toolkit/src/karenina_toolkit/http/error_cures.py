@@ -8,13 +8,13 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 from urllib.parse import urlsplit
 
-NO_CREDIT: Final = "the account has no credit left, or its spending limit is reached"
+NO_CREDIT: Final = "the account has no credit left, or has reached its spending limit"
 TOO_LONG: Final = (
-    "the request is longer than the model's context window: shorten the question or the judge's input, lower "
-    "max_tokens, or choose a model with a longer context"
+    "the request is longer than the model's context window. Shorten the question or the judge's input, "
+    "lower max_tokens, or choose a model with a longer context window"
 )
 WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
-WRITE_HTTP: Final = "the server does not use TLS on this port: write http:// instead of https:// in endpoint_base_url"
+WRITE_HTTP: Final = "the server does not use TLS on this port; write http:// instead of https:// in endpoint_base_url"
 
 _NO_CREDIT_CODES: Final = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}

@@ -37,14 +37,14 @@ CURES: Final[Mapping[int, str]] = {
     402: NO_CREDIT,
     403: "check that the key may use this model",
     404: "check model_name and endpoint_base_url",
-    503: "the server is overloaded or down: check it, or try again later",
+    503: "the server is overloaded or down; check the server, or try again later",
 }
 """How to fix the error for each status, unless the adapter offers better advice."""
 MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
-    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
+    401: "check the key in endpoint_api_key, or in ANTHROPIC_API_KEY if endpoint_api_key is not set",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
-    413: "the request is too large: shorten the prompt",
+    413: "the request is too large; shorten the prompt",
 }
 """How to fix the error for each status returned by an Anthropic Messages API server."""
 _MESSAGES_API_CATEGORIES: Final = {
@@ -98,10 +98,10 @@ def status_error(
     if has_no_credit(detail, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
     elif usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
-        category, cure = ErrorCategory.FILTERED, "the provider's content filter refused it"
-        detail = detail if usage is None else "a completion that was filtered"
+        category, cure = ErrorCategory.FILTERED, "the provider's content filter blocked the request or the reply"
+        detail = detail if usage is None else "the completion was filtered"
     elif status < 400:
-        cure = "the server redirects requests; set endpoint_base_url to the URL that it redirects to"
+        cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
@@ -146,7 +146,7 @@ def messages_api_error(
     if is_filtered(message, {kind}):
         category = ErrorCategory.FILTERED
     return PortError(
-        f"{where} forwarded an error, {redact_text(f'{kind}: {message}', secrets, prompt)}", category=category
+        f"{where} forwarded an error: {redact_text(f'{kind}: {message}', secrets, prompt)}", category=category
     )
 
 
@@ -193,7 +193,13 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
     if page is not None:
         return web_page_error(where, page, secrets, prompt, path)
     shown = redact_text(body, secrets, prompt)
-    detail = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
+    detail = (
+        f"the body is not JSON: {shown}"
+        if shown
+        else "the body is empty"
+        if not raw.strip()
+        else "the body is not JSON"
+    )
     return BrokenReply(f"{where} sent no usable reply: {detail}")
 
 
@@ -219,8 +225,8 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
         message = f"{where}: {what} ({shown}){f'; {cure}' if cure else ''}"
         return PortError(message, category=ErrorCategory.PERMANENT)
     return PortError(
-        f"{where}: {what} ({shown}); check that the server runs, and that its address (after '@', or in "
-        "endpoint_base_url) is right",
+        f"{where}: {what} ({shown}); check that the server is running and that its address (after '@', or in "
+        "endpoint_base_url) is correct",
         category=ErrorCategory.CONNECTION,
     )
 

@@ -45,14 +45,16 @@ def check_server(
     """
     if find_spec("aiohttp") is None:
         command = install_command("karenina-toolkit[http]")
-        raise AdapterConfigError(f"model {model.id!r}: aiohttp is not installed: {command}")
+        raise AdapterConfigError(f"model {model.id!r}: aiohttp is not installed; install it with: {command}")
     if extra is not None:
         extra_of(model, extra)
     elif model.extra:
         names = ", ".join(f"extra.{name}" for name in model.extra)
-        raise AdapterConfigError(f"model {model.id!r}: there are no such settings as {names}; remove them")
+        raise AdapterConfigError(
+            f"model {model.id!r} sets {names}, but its adapter has no settings under `extra`; remove `extra`"
+        )
     if model.endpoint_base_url is None:
-        raise AdapterConfigError(f"model {model.id!r}: endpoint_base_url is missing; set it to a URL like {like}")
+        raise AdapterConfigError(f"model {model.id!r}: endpoint_base_url is missing; set it to a URL such as {like}")
     check_base_url(model, model.endpoint_base_url, like=like)
     check_api_key(model, _key_of(model), ())
 
@@ -101,7 +103,7 @@ async def post_json(
     try:
         return read(data)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"its JSON does not have the expected form ({type(error).__name__})"
+        what = f"the JSON does not have the expected structure ({type(error).__name__})"
         raise BrokenReply(f"{where} sent no usable reply: {what}") from None
 
 
@@ -122,7 +124,7 @@ class Sender:
         try:
             import aiohttp
         except ImportError as error:
-            missing = "aiohttp is not installed; install the extra `http` of karenina-toolkit"  # results store this
+            missing = "aiohttp is not installed; install karenina-toolkit with the `http` extra"  # results store this
             raise PortError(f"{self.where}: {missing}", category=ErrorCategory.PERMANENT) from error
 
         return aiohttp.ClientSession(
@@ -154,10 +156,14 @@ class Sender:
                 category=ErrorCategory.TIMEOUT,
             ) from None
         except aiohttp.ClientHttpProxyError as error:  # its text contains the proxy's URL
-            what = f"no connection; the proxy in the environment answered HTTP {error.status}"
+            what = f"the connection failed because the proxy set in the environment answered HTTP {error.status}"
             raise PortError(f"{self.where}: {what}", category=ErrorCategory.CONNECTION) from None
         except aiohttp.InvalidURL:  # its text is the whole URL
-            what = "the address" if proxy is None else "the address, or that of the proxy in the environment,"
+            what = (
+                "the server address"
+                if proxy is None
+                else "the server address, or the proxy address in the environment,"
+            )
             raise PortError(
                 f"{self.where}: {what} is not a URL with a host and a port", category=ErrorCategory.PERMANENT
             ) from None
@@ -166,9 +172,9 @@ class Sender:
         except aiohttp.ClientConnectorError as error:
             raise connection_error(self.where, "could not connect", self._show(error.os_error)) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
+            raise self._failure("the connection was lost", error, ErrorCategory.CONNECTION) from None
         except ValueError as error:  # a line break in the key, for example
-            raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
+            raise self._failure("the request could not be sent", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
         """Return a `PortError` that names the server, what failed and the redacted `error`."""

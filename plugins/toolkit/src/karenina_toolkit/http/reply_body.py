@@ -48,7 +48,7 @@ class Unpacker:
         name = encoding.strip().lower()
         self._packed = name in ("gzip", "x-gzip", "deflate")
         if name in ("br", "zstd", "compress", "x-compress"):
-            raise BrokenReply(f"{where} sent a reply compressed with {name!r}, which the request does not accept")
+            raise BrokenReply(f"{where} sent a reply compressed with {name!r}, which the request did not allow")
         self._inflater = zlib.decompressobj(32 + zlib.MAX_WBITS)
         self._begun = False
         self._members = 1
@@ -115,7 +115,7 @@ async def bound_body(
             bounds.check_size(where, size)
             if marks > MOST_VALUES:
                 raise ReplyTooLarge(
-                    f"the reply from {where} was discarded, because it contains more than {MOST_VALUES} JSON values"
+                    f"the reply from {where} was discarded because it contains more than {MOST_VALUES} JSON values"
                 )
             if by_event:
                 tail += unpacked
@@ -212,7 +212,7 @@ def _check_requested(stream: Any, where: str) -> None:
         return
     reads: int | None = getattr(stream, _READS, None)
     if reads == 0:
-        raise BrokenReply(f"{where} sent data without a request; its connection was closed")
+        raise BrokenReply(f"{where} sent unsolicited data; the connection was closed")
     if reads is None:
         setattr(stream, _READS, 1)
         stream.read = _count_reads(stream, stream.read, writes=False)
@@ -272,6 +272,6 @@ def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> Non
     ends.without += 1
     why = "the stream ended without a finish reason"
     if ends.gives_reasons:
-        raise IncompleteStream(f"{why}, although the server gave one before", usage)
+        raise IncompleteStream(f"{why}, although earlier streams from the server had one", usage)
     if ends.without <= _MOST_UNENDED:
-        raise UnendedStream(f"{why}, so its reply may be incomplete", usage)
+        raise UnendedStream(f"{why}, so the reply may be incomplete", usage)

@@ -65,8 +65,8 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
-        cure = "add one to pyproject.toml, and install the package again"
-        yield Finding(area, "problem", f"{package.name} has no entry point of Karenina ({groups}): {cure}")
+        cure = "add one to pyproject.toml and install the package again"
+        yield Finding(area, "problem", f"{package.name} has no Karenina entry point ({groups}); {cure}")
     yield from (Finding(area, "problem", problem) for problem in group_problems(package.points))
     infos = [*plugins.describe(), *(owner.info for owner in plugins.specifications.owners)]
     for point in sorted(package.points):
@@ -86,10 +86,14 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
             yield from (Finding("Hooks", "warning", reason) for reason in info.ignored)
             break
         else:
-            text = f"{entry} was not found by this program: install the package again"
+            text = f"{entry} was not found; install the package again"
             yield Finding(area, "problem", text)
     if any(info.state == "loaded" and info.distribution == package.name for info in infos):
-        yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, which this core has")
+        yield Finding(
+            "Interface",
+            "ok",
+            f"made for version {API_VERSION} of the plugin interface, which the installed core provides",
+        )
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
@@ -153,29 +157,35 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
         for key in sorted(declared, key=lambda key: key.name):
             other = keys.get(key.name)
             if other is not None and other.type is not key.type:
-                text = f"{kind} the artifact {key.name!r} as {key.type.__name__}, but its type is {other.type.__name__}"
-                yield "problem", f"{text}: import its key instead of making one"
+                text = (
+                    f"`{kind}` lists the artifact {key.name!r} with the type {key.type.__name__}, but its type is "
+                    f"{other.type.__name__}"
+                )
+                yield "problem", f"{text}; import the existing key instead of creating a new one"
             elif kind != "produces" and key.name not in names:
                 near = did_you_mean(key.name, names, "")
-                cure = near or ": install the plugin that does, or correct the name"
+                cure = near or "; install the plugin that does, or correct the name"
                 state: State = "problem" if near or kind != "optional" else "warning"
-                yield state, f"{kind} the artifact {key.name!r}, which no installed stage produces{cure}"
+                yield state, f"`{kind}` lists the artifact {key.name!r}, which no installed stage produces{cure}"
     stages = {other.stage.name for other in offered} | set(read_catalog()["stages"])
     for kind, places in (("after", stage.after), ("before", stage.before)):
         for place in sorted(str(place) for place in places if not isinstance(place, Slot)):
             if place not in stages:
                 near = did_you_mean(place, stages, "")
-                text = f"{kind} names the stage {place!r}, which is not installed, so it has no effect{near}"
+                text = f"`{kind}` names the stage {place!r}, which is not installed, so the entry has no effect{near}"
                 yield "problem" if near else "warning", text
     settings = {*all_settings(), *read_catalog()["settings"]}
     for name in stage.reads:
         if name not in settings:
             near = did_you_mean(name, settings, "")
-            text = f"reads the setting {name!r}, and no installed plugin has it, so it is always the default{near}"
+            text = (
+                f"`reads` lists the setting {name!r}, which no installed plugin has, so its value is always the "
+                f"default{near}"
+            )
             yield "problem" if near else "warning", text
     for port in stage.judge_ports:
         if port not in _PORTS:
-            yield "problem", f"judge_ports names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
+            yield "problem", f"`judge_ports` names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
@@ -190,8 +200,8 @@ def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...
     except (ConfigError, PlanError) as error:
         mine = [problem for problem in error.problems if name in problem]
         if mine:
-            return Finding("Plan", "problem", f"{name} has no place{line}: {'; '.join(mine)}")
-        return Finding("Plan", "warning", f"no plan can be made here to show the place of {name}: {error.problems[0]}")
+            return Finding("Plan", "problem", f"cannot place {name} in the plan{line}: {'; '.join(mine)}")
+        return Finding("Plan", "warning", f"cannot make a plan here to show the place of {name}: {error.problems[0]}")
     return Finding("Plan", "ok", f"{name} {_place(plan, name)}{line}")
 
 
@@ -199,8 +209,8 @@ def _place(plan: Plan, name: str) -> str:
     """Return the position of a stage in the plan and the stages around it, or why it is left out, as a predicate."""
     names = plan.names()
     if name not in names:
-        why = next((left.why for left in plan.left_out if left.name == name), "it is left out")
-        return f"is not in the plan of a plain question: {why}"
+        why = next((left.why for left in plan.left_out if left.name == name), "the stage is left out")
+        return f"is not in the plan for a plain question: {why}"
     here = plan.stages[names.index(name)]
     waits = [f"{wait.stage} ({wait.artifact or wait.why})" for wait in here.waits_for]
     waiting = [

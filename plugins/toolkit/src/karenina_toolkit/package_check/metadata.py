@@ -98,7 +98,7 @@ def find_package(name: str) -> InstalledPackage:
     for fits in ways:
         matching = [owner for owner, (_, points) in owners.items() if any(fits(owner, point) for point in points)]
         if len(matching) > 1:
-            raise PluginError(f"{name!r} is in several distributions; name one of {', '.join(sorted(matching))}")
+            raise PluginError(f"{name!r} matches several distributions; specify one of {', '.join(sorted(matching))}")
         if matching:
             distribution, points = owners[matching[0]]
             return InstalledPackage(distribution, tuple(points))
@@ -123,9 +123,9 @@ def unmet_requirements(
         other = found.get(name)
         who = f"{distribution.name} {distribution.version} requires {name}{required.specifier}"
         if other is None:
-            yield f"{who}, which is not installed: pip install '{name}{required.specifier}'"
+            yield f"{who}, which is not installed; run `pip install '{name}{required.specifier}'`"
         elif not required.specifier.contains(other.version, prereleases=True):
-            yield f"{who}, but {other.version} is installed: pip install --upgrade {distribution.name} {name}"
+            yield f"{who}, but {other.version} is installed; run `pip install --upgrade {distribution.name} {name}`"
 
 
 def requirements(distribution: Distribution) -> Iterator[Requirement]:
@@ -152,10 +152,13 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
     python = here.metadata.json.get("requires_python")
     try:
         if python is not None and not SpecifierSet(python).contains(platform.python_version(), prereleases=True):
-            problems.append(f"it requires Python {python}, but this is {platform.python_version()}: change one of them")
+            problems.append(
+                f"the package requires Python {python}, but this is Python {platform.python_version()}; change one "
+                "of them"
+            )
     except InvalidSpecifier:
         problems.append(
-            f'its requires-python is not a version range: {python!r}; write, say, requires-python = ">=3.11"'
+            f'requires-python is not a valid version range: {python!r}; write, for example, requires-python = ">=3.11"'
         )
     core = next(
         (requirement for requirement in requirements(here) if canonical(requirement.name) == "karenina-core"), None
@@ -164,12 +167,12 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
         yield Finding(
             "Versions",
             "warning",
-            f"{core} has no upper bound: a later release may change hooks that are not stable; "
-            'write, say, "karenina-core>=0.1,<0.2"',
+            f"{core} has no upper bound, but a later release may change hooks that are not stable; write, for "
+            'example, "karenina-core>=0.1,<0.2"',
         )
     yield from (Finding("Versions", "problem", problem) for problem in problems)
     if not problems:
-        yield Finding("Versions", "ok", f"every requirement is met{f'; {core}' if core is not None else ''}")
+        yield Finding("Versions", "ok", f"all requirements are met{f'; {core}' if core is not None else ''}")
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
@@ -191,24 +194,27 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
             continue
         cure = f'add "{min(owners, default=canonical(name))}" to dependencies in pyproject.toml'
         if owners & required_by(declared):
-            text = f"{place} imports {name}, which {package.name} gets only through what it requires: {cure}"
+            text = f"{place} imports {name}, which {package.name} requires only indirectly; {cure}"
             yield Finding("Imports", "warning", text)
         elif owners:
             sound = False
-            text = f"{place} imports {name}, but {package.name} does not require it: {cure}"
+            text = f"{place} imports {name}, but {package.name} does not require it; {cure}"
             yield Finding("Imports", "problem", text)
         elif _is_found(name):
-            text = f"{place} imports {name}, which no installed distribution lists as its own: check dependencies"
+            text = f"{place} imports {name}, which no installed distribution claims to contain; check the dependencies"
             yield Finding("Imports", "warning", text)
         elif absent:
-            text = f"{place} imports {name}, which is not installed, and neither is {', '.join(absent)}: install them"
-            yield Finding("Imports", "warning", f"{text} to check it")
+            text = (
+                f"{place} imports {name}, which is not installed and may belong to a missing requirement "
+                f"({', '.join(absent)}); install what is missing"
+            )
+            yield Finding("Imports", "warning", f"{text} to check this import")
         else:
             sound = False
-            text = f"{place} imports {name}, which is not installed: {cure}, or catch ImportError"
+            text = f"{place} imports {name}, which is not installed; {cure}, or catch ImportError"
             yield Finding("Imports", "problem", text)
     if sound:
-        yield Finding("Imports", "ok", "the distributions that its modules import are declared")
+        yield Finding("Imports", "ok", "all imported distributions are declared")
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
@@ -217,11 +223,12 @@ def _check_types(package: InstalledPackage) -> Iterator[Finding]:
     missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
         text = (
-            f"{name} has no py.typed, so type checkers ignore its types: add an empty file py.typed beside __init__.py"
+            f"{name} has no py.typed file, so type checkers ignore its types; add an empty py.typed file next to "
+            "__init__.py"
         )
         yield Finding("Types", "problem", text)
     if not missing:
-        summary = "py.typed is present" if folders else "a single module cannot have a py.typed, which is for packages"
+        summary = "py.typed is present" if folders else "a py.typed file is only for packages, not for a single module"
         yield Finding("Types", "ok", summary)
 
 
@@ -328,4 +335,4 @@ def group_problems(points: Iterable[EntryPoint]) -> Iterator[str]:
     for point in points:
         if point.group not in KNOWN_GROUPS:
             near = did_you_mean(point.group, KNOWN_GROUPS)
-            yield f"{point.name} is in the group {point.group}, which nothing reads{near}"
+            yield f"the entry point {point.name!r} is in the unknown group {point.group!r}{near}"

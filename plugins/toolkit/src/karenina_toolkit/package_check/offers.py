@@ -65,17 +65,20 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
     ]
     if defaults:
         names = ", ".join(defaults)
-        yield f"{names} {'has' if len(defaults) == 1 else 'have'} a default, and is therefore never given: remove it"
+        yield (
+            f"{names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever passed; "
+            "remove the default value"
+        )
     if inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written):
-        yield "it is async, and hooks are not awaited: write def, without async"
+        yield "the hook is async, but hooks are not awaited; write def without async"
     elif not inspect.signature(specification).parameters:
         try:
             offered = offer.value()
         except Exception as error:
-            yield f"it failed: {type_and_message(error)}"
+            yield f"the hook failed: {type_and_message(error)}"
             return
         if not isinstance(offered, list | tuple):
-            yield f"it returns {'nothing' if offered is None else f'a {type(offered).__name__}'}: return a list"
+            yield f"the hook must return a list, not {'None' if offered is None else type(offered).__name__}"
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
@@ -103,7 +106,7 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
         yield from findings
         if not any(finding.state == "problem" for finding in findings):
             names = ", ".join(f"{namespace_of(model)}{name}" for name in model.model_fields)
-            yield Finding("Settings", "ok", f"{model.__name__}: {names or 'no field'}")
+            yield Finding("Settings", "ok", f"{model.__name__}: {names or 'no fields'}")
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
@@ -119,12 +122,14 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
             try:
                 values[name if info.alias is None else info.alias] = info.get_default(call_default_factory=True)
             except Exception as error:
-                yield Finding("Settings", "problem", f"{where}: its default cannot be made: {type_and_message(error)}")
+                yield Finding("Settings", "problem", f"{where}: cannot create the default: {type_and_message(error)}")
         elif are_settings:
-            yield Finding("Settings", "problem", f"{where} has no default, so no run can begin without it: give it one")
+            yield Finding(
+                "Settings", "problem", f"{where} has no default, so no run can start without it; add a default"
+            )
         if not (info.description or "").strip():
             cure = 'write Field(..., description="...")'
-            yield Finding("Settings", "problem", f"{where} has no description, which users see: {cure}")
+            yield Finding("Settings", "problem", f"{where} has no description for users; {cure}")
         try:
             mark = mark_of(model, name)
         except ValueError as error:
@@ -133,14 +138,14 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
             if mark is None:
                 text = f"{where} does not say whether a benchmark may set it"
                 cure = 'write json_schema_extra={"allowed_in_files": "any"}, or "never"'
-                yield Finding("Settings", "warning", f"{text}: {cure}")
+                yield Finding("Settings", "warning", f"{text}; {cure}")
     try:
         model.model_validate(values)
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_context=False):
             if problem["type"] != "missing":
                 where = ".".join((model.__name__, *map(str, problem["loc"])))
-                text = f"{where}: its default {problem['input']!r:.100} is not valid: {problem['msg']}"
+                text = f"{where}: the default {problem['input']!r:.100} is not valid: {problem['msg']}"
                 yield Finding("Settings", "problem", text)
 
 
@@ -164,28 +169,34 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     """Yield the problems with an adapter's specification, and with its ports if the adapter can be used here."""
     if not spec.description.strip():
-        yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
+        yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."
     if not spec.ports:
-        yield "problem", "it has no port: give it llm=, parser= or agent=, a function that creates one"
+        yield "problem", "the adapter has no port; set llm=, parser= or agent= to a function that creates a port"
     if spec.allowed_in_files is None:
-        cure = "write allowed_in_files=True if it only calls servers of the user's own environment"
-        yield "problem", f"it does not say whether a benchmark may choose it: {cure}, else allowed_in_files=False"
+        cure = "write allowed_in_files=True if the adapter calls only servers in the user's own environment"
+        yield (
+            "problem",
+            f"the adapter does not say whether a benchmark may choose it; {cure}, otherwise allowed_in_files=False",
+        )
     for name in ("recorded", "free", "starts_tools", "by_item"):
         if not isinstance(getattr(spec, name), bool):
-            yield "problem", f"{name} is {getattr(spec, name)!r}, not true or false: write {name}=True"
+            yield (
+                "problem",
+                f"{name} must be true or false, not {getattr(spec, name)!r}; write, for example, {name}=True",
+            )
     if spec.tier is AgentTier.DEEP_AGENT and spec.agent is None:
-        yield "problem", "its tier is DEEP_AGENT, but it has no agent port: write agent=..., or leave out the tier"
+        yield "problem", "the tier is DEEP_AGENT, but the adapter has no agent port; write agent=..., or omit the tier"
     for name in spec.uses or ():
         if name not in ModelConfig.model_fields:
             near = did_you_mean(name, ModelConfig.model_fields)
-            yield "problem", f"uses names {name!r}, which is not a field of a model{near}"
+            yield "problem", f"`uses` names {name!r}, which is not a model field{near}"
     try:
         missing = spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
-        yield "problem", f"unavailable() failed: {type_and_message(error)}; return the reason as a text, or None"
+        yield "problem", f"unavailable() failed: {type_and_message(error)}; return the reason as a string, or None"
         return
     if missing is not None:
-        yield "warning", f"it cannot be used here, so its ports were not tested: {missing}"
+        yield "warning", f"the adapter cannot be used here, so its ports were not tested: {missing}"
         return
     yield from _check_ports(spec)
 
@@ -215,26 +226,30 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
             refused = error
         except Exception as error:
             cure = "raise AdapterConfigError for a model that cannot work"
-            yield "problem", f"no port can be made: {type_and_message(error)}; {cure}"
+            yield "problem", f"cannot create the ports: {type_and_message(error)}; {cure}"
             return
         else:
             if most is not None and most < 1:
-                yield "problem", f"concurrency() returns {most}: return at least 1, or None if it is not known"
+                yield "problem", f"concurrency() must return at least 1, or None if the limit is not known, not {most}"
             break
     if ports is None:
-        why = "it refuses a model without settings of its own"
-        yield "warning", f"its ports were not tested, because {why}; its contract tests do that: {refused}"
+        why = "the adapter rejects a model without its own settings"
+        yield "warning", f"the ports were not tested because {why} ({refused}); the adapter's contract tests check them"
         return
     for name, port in ports.items():
         method, signature, count = _METHODS[name]
         written = getattr(port, method, None)
         if not callable(written):
-            yield "problem", f"its {name} port has no {method}(): write async def {signature}, or leave out {name}="
+            yield "problem", f"the {name} port has no {method}() method; write async def {signature}, or omit {name}="
         elif not _takes(written, count, info=None):
             actual = f"{method}{inspect.signature(written)}"
-            yield "problem", f"its {name} port has {actual}, which cannot be called: write async def {signature}"
+            yield (
+                "problem",
+                f"the {name} port has {actual}, which cannot be called with the expected arguments; write async def "
+                f"{signature}",
+            )
         if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
-            yield "problem", f"its {name} port has no aclose(): write async def aclose(self)"
+            yield "problem", f"the {name} port has no async aclose() method; write async def aclose(self)"
 
 
 def _takes(function: Callable[..., Any], count: int, **named: object) -> bool:

@@ -65,8 +65,8 @@ class ReplyBounds:
         """Raise `ReplyTooLarge` if `size`, in bytes, exceeds the bound. `where` names the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
-                f"the reply from {where} was discarded, because it has more than {self.max_bytes} decompressed bytes; "
-                "raise max_reply_bytes to accept such replies"
+                f"the reply from {where} was discarded because it is larger than {self.max_bytes} bytes when "
+                "decompressed; raise max_reply_bytes to accept such replies"
             )
 
 
@@ -258,7 +258,7 @@ def _call(where: str, call: ToolCall) -> ToolCall:
 def _check_id(where: str, id: str | None) -> None:
     """Raise `BrokenReply` if an id cannot be encoded, because a replacement would no longer match its call."""
     if id is not None and replace_surrogates(id) is not id:
-        raise BrokenReply(f"{where} sent no usable reply: the id of a tool call contains half of a surrogate pair")
+        raise BrokenReply(f"{where} sent no usable reply: a tool call ID contains an unpaired surrogate")
 
 
 def _values(where: str, values: Any) -> Any:

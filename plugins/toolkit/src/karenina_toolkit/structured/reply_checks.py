@@ -28,7 +28,7 @@ R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
 ReplyKind = Literal["llm", "parser", "agent", "turn"]
 
 _REASONING: Final = (
-    "the server put everything into reasoning_content (or thoughts): check its reasoning parser, or raise max_tokens"
+    "the server put everything into reasoning_content (or thoughts); check its reasoning parser, or raise max_tokens"
 )
 
 
@@ -128,7 +128,8 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
             checked = replace(checked, reasoning=None)
     if checked.finish_reason == "failed":
         raise PortError(
-            f"{where} broke off its reply (finish reason {checked.server_reason or 'error'!r}), which is not used",
+            f"{where} broke off its reply (finish reason {checked.server_reason or 'error'!r}), so the reply was "
+            "discarded",
             category=ErrorCategory.SERVER,
             usage=checked.usage,
         )
@@ -164,9 +165,9 @@ def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tu
     The reason is the first that applies: the call, the `reasoning` (if the reply has some), the `notes`, or the server.
     """
     if called:
-        why = "it calls a tool that was not offered"
+        why = "the reply calls a tool that was not offered"
     elif reasoning:
         why = _REASONING
     else:
-        why = "; ".join(notes) or "it has neither text nor thoughts: check the server and its chat template"
+        why = "; ".join(notes) or "the reply has neither text nor thoughts; check the server and its chat template"
     return f"{where} sent an empty reply: {why}"

@@ -37,8 +37,8 @@ T = TypeVar("T")
 _CUT_OFF = "the reply was cut off at max_tokens"
 _NOT_ACCEPTED = "its values are not accepted"
 _FILTERED = (
-    "the provider of the judge stopped its reply with a content filter{why}: choose another judge for this item, or "
-    "relax the filter"
+    "the judge's provider stopped the reply with a content filter{why}; choose another judge for this item, "
+    "or relax the filter"
 )
 _CALL_ARGUMENTS = ("arguments", "parameters")
 

@@ -47,7 +47,7 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
     if not value:
         return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TraceFormatError(f"the field {key!r} is {type(value).__name__}, not a list")
+        raise TraceFormatError(f"the field {key!r} must be a list, not {type(value).__name__}")
     return value
 
 
@@ -60,7 +60,7 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TraceFormatError(f"the field {key!r} is {type(value).__name__}, not text")
+        raise TraceFormatError(f"the field {key!r} must be a string, not {type(value).__name__}")
     return str(value)
 
 

@@ -24,11 +24,11 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
         raise TraceFormatError(
-            f"exchange {conversations[1].first} does not repeat the exchange before it, so it begins another "
-            "conversation; read such recordings with convert_conversations"
+            f"exchange {conversations[1].first} does not repeat the previous exchange, so it begins another "
+            "conversation; use convert_conversations to read recordings with several conversations"
         )
     if not conversations:
-        raise TraceFormatError("there is no exchange")
+        raise TraceFormatError("there are no exchanges to convert")
     return conversations[0].messages
 
 
@@ -106,7 +106,9 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
     for name, value in (("request", request), ("response", response)):
         if not isinstance(value, Mapping):
-            raise TraceFormatError(f"the {name} is {type(value).__name__}, not an object (streams are not read)")
+            raise TraceFormatError(
+                f"the {name} must be an object, not {type(value).__name__} (streams are not supported)"
+            )
     assert isinstance(request, Mapping)
     assert isinstance(response, Mapping)
     opened = open_recording(request)
@@ -138,7 +140,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
         return [{"role": "assistant", "content": response["content"]}], ANTHROPIC
     if any(response.get(key) for key in _NO_REPLY):
         return [], None
-    raise TraceFormatError(f"the response has an unknown format: it has {', '.join(sorted(response)) or 'nothing'}")
+    raise TraceFormatError(f"the response has an unknown format; its keys are: {', '.join(sorted(response)) or 'none'}")
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:

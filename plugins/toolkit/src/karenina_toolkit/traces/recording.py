@@ -94,7 +94,9 @@ def open_recording(recording: object) -> OpenedRecording:
         envelope = find_envelope(recording)
         if envelope is None:
             keys = ", ".join(candidate.keys for candidate in ENVELOPES)
-            raise TraceFormatError(f"the recording is an object without {keys}; known formats are {NAMES}")
+            raise TraceFormatError(
+                f"the recording is an object without any of the keys {keys}; the known formats are {NAMES}"
+            )
         return envelope.open(recording)
     return OpenedRecording(_require_list(recording))
 
@@ -106,8 +108,8 @@ def find_envelope(recording: Entry) -> Envelope | None:
         return SINGLE
     if len(fitting) > 1:
         raise TraceFormatError(
-            f"the recording has both {fitting[0].keys} and {fitting[1].keys}; give one of them, or a request and "
-            "its response as `exchanges`"
+            f"the recording has both {fitting[0].keys} and {fitting[1].keys}; provide only one of them, or a request "
+            "and its response as `exchanges`"
         )
     return fitting[0] if fitting else None
 
@@ -181,7 +183,7 @@ def parse_conversation(text: str) -> list[Message] | None:
 def _require_list(value: object) -> Sequence[object]:
     """Return `value` if it is a list. Raises `TraceFormatError` otherwise."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise TraceFormatError(f"the recording is {type(value).__name__}, not a list of messages")
+        raise TraceFormatError(f"the recording must be a list of messages, not {type(value).__name__}")
     return value
 
 
@@ -255,10 +257,10 @@ def open_reply(response: Entry) -> OpenedRecording | None:
         if not several:
             continue
         if len(several) > 1:
-            raise TraceFormatError(f"the response has {len(several)} {key}; a trace has one reply")
+            raise TraceFormatError(f"the response has {len(several)} {key}, but a trace can have only one reply")
         first = several[0]
         if not isinstance(first, Mapping):
-            raise TraceFormatError(f"an entry of {key} is {type(first).__name__}, not an object")
+            raise TraceFormatError(f"an entry in {key} must be an object, not {type(first).__name__}")
         if isinstance(first.get("text"), str) and not first.get(inner):  # a completion of a prompt
             return OpenedRecording([{"role": "assistant", "content": first["text"]}], (), format)
         return OpenedRecording([first[inner]] if first.get(inner) else [], (), format)

@@ -110,9 +110,9 @@ def _verdict(messages: Sequence[Message]) -> TraceVerdict:
     if last.role != "assistant":
         return TraceVerdict(False, error=f"the trace ends with a {last.role} message, not with an assistant message")
     if last.tool_calls:
-        return TraceVerdict(False, error=f"the trace ends while the assistant calls {last.tool_calls[0].name}")
+        return TraceVerdict(False, error=f"the trace ends with the assistant calling {last.tool_calls[0].name}")
     if not last.content.strip():
-        return TraceVerdict(False, error="the last message of the assistant has no text")
+        return TraceVerdict(False, error="the last assistant message has no text")
     return TraceVerdict(True, final=last.content)
 
 

@@ -82,7 +82,7 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
         role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
-        raise TraceFormatError(f"the role is {role!r}; Anthropic's roles are 'user' and 'assistant'")
+        raise TraceFormatError(f"unknown role {role!r}; the roles of Anthropic messages are 'user' and 'assistant'")
     yield from join_texts(role, (_read_user_block(block, names) for block in blocks))
 
 
@@ -154,7 +154,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
     content = entry.get("content")
     blocks = _blocks(content)
     if content is not None and not isinstance(content, (str, Sequence)):
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of blocks")
+        raise TraceFormatError(f"the content must be text or a list of blocks, not {type(content).__name__}")
     if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
         raise TraceFormatError("a content block has no type")
     return blocks

@@ -104,7 +104,7 @@ class _Reader:
             if kind not in _REPEATED:
                 yield Message.system(describe_block(kind, {"content": content}))
         else:
-            raise TraceFormatError(f"the type is {kind!r:.80}, not that of a message or an event")
+            raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
 
     def _note_speakers(self, last: Message) -> Message:
         """Return the last message, with a note about the speakers if it is an answer and several agents spoke.
@@ -114,7 +114,9 @@ class _Reader:
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
         if last.content.strip() == _TERMINATE:
-            raise TraceFormatError(f"the last message says only {_TERMINATE}, which ends a chat; leave it out")
+            raise TraceFormatError(
+                f"the last message contains only {_TERMINATE}, which ends a chat; remove that message"
+            )
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
@@ -187,7 +189,7 @@ def _read_text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text")
+        raise TraceFormatError(f"the content must be text, not {type(content).__name__}")
     return "\n".join(part if isinstance(part, str) else _describe(part) for part in content)
 
 
@@ -210,7 +212,7 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
 def _read_call(call: Entry) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(call.get("name"), str):
-        raise TraceFormatError("a call has no name")
+        raise TraceFormatError("a tool call has no name")
     return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))
 
 
@@ -225,13 +227,13 @@ def check_history(entries: Sequence[Entry]) -> None:
         name = entry.get("name")
         if entry.get("role") == "assistant" and isinstance(name, str) and name.lower() in _USERS:
             raise TraceFormatError(
-                f"entry {number} has the role assistant, but its name is {name!r}: AutoGen 0.2 records the roles from "
-                "the view of the agent that started the chat; swap the roles `assistant` and `user`"
+                f"entry {number} has the role 'assistant' but the name {name!r}. AutoGen 0.2 records roles from the "
+                "perspective of the agent that started the chat; swap the roles `assistant` and `user`"
             )
     last = entries[-1] if entries else {}
     if last.get("content") == _TERMINATE and isinstance(last.get("name"), str):
         raise TraceFormatError(
-            f"entry {len(entries)} says only {_TERMINATE}, which ends a chat of AutoGen; leave it out"
+            f"entry {len(entries)} contains only {_TERMINATE}, which ends an AutoGen chat; remove that entry"
         )
 
 
@@ -242,7 +244,7 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
-    return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last, after {named}",) if others else ()
+    return (f"the answer is from {speakers[-1]!r:.80}, which spoke last, after {named}",) if others else ()
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
@@ -265,7 +267,7 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
         if len(conversations) == 1:
             return list(conversations[0])
         raise TraceFormatError(
-            f"the agent_states contain {len(conversations)} conversations; give the state of one agent"
+            f"agent_states contains {len(conversations)} conversations; provide the state of a single agent"
         )
     return None
 

@@ -36,7 +36,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(f"the role is {entry['role']!r:.80}; Bedrock's roles are 'user' and 'assistant'")
+                raise TraceFormatError(
+                    f"unknown role {entry['role']!r:.80}; the roles of Bedrock messages are 'user' and 'assistant'"
+                )
             blocks = _blocks(entry.get("content"))
             if role == "assistant":
                 message = _read_assistant(blocks)
@@ -58,7 +60,7 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
         elif kind == "toolUse":
             calls.append(_call(value))
         elif kind == "toolResult":
-            raise TraceFormatError("a toolResult belongs in a user message")
+            raise TraceFormatError("a toolResult must be in a user message")
         elif kind in _KINDS:
             parts.add_text(_describe(kind, value), kind)
         else:
@@ -117,7 +119,7 @@ def _thought(value: Any) -> str:
 def _require_text(value: Any) -> str:
     """Return `value` if it is a string. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, str):
-        raise TraceFormatError(f"a text block contains {type(value).__name__}, not text")
+        raise TraceFormatError(f"a text block must contain text, not {type(value).__name__}")
     return value
 
 
@@ -129,12 +131,12 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
     if content is None or isinstance(content, str):
         return [("text", content)] if content else []
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"the content is {type(content).__name__}, not a list of blocks")
+        raise TraceFormatError(f"the content must be a list of blocks, not {type(content).__name__}")
     blocks: list[tuple[str, Any]] = []
     for block in content:
         held = [(str(key), value) for key, value in block.items() if value is not None] if _is_block(block) else []
         if len(held) != 1:
-            raise TraceFormatError("a content block must be an object with one key, which is its kind")
+            raise TraceFormatError("a content block must be an object with a single key that names its type")
         blocks += [pair for pair in held if pair[0] != _ABOUT_CACHE]
     return blocks
 

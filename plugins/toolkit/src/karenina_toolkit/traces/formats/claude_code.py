@@ -126,5 +126,7 @@ def _blocks(content: Any, number: int) -> list[Any]:
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
-        raise TraceFormatError(f"entry {number}: the content is {type(content).__name__}, not text or a list of blocks")
+        raise TraceFormatError(
+            f"entry {number}: the content must be text or a list of blocks, not {type(content).__name__}"
+        )
     return list(content)

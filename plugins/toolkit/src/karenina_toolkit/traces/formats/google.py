@@ -130,7 +130,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
     Raises `TraceFormatError` if the role does not exist in Google's format.
     """
     if role not in ("user", "function", "tool", "system"):
-        raise TraceFormatError(f"the role is {role!r}; Google's roles are 'user' and 'model'")
+        raise TraceFormatError(f"unknown role {role!r}; the roles of Google contents are 'user' and 'model'")
     yield from join_texts(
         "system" if role == "system" else "user",
         (_result(kind, value, calls) if kind in _RESULTS else _part_text(kind, value) for kind, value, _ in parts),
@@ -184,7 +184,7 @@ def _part_text(kind: str, value: Any) -> str:
     """Return a part as text, or a description of it. Raises `TraceFormatError` if a text part is malformed."""
     if kind == "text":
         if not isinstance(value, str):
-            raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")
+            raise TraceFormatError(f"a text part must contain text, not {type(value).__name__}")
         return value
     return describe_block(kind, value if isinstance(value, Mapping) else {"value": value})
 
@@ -197,11 +197,11 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):
-            raise TraceFormatError(f"a part is {type(part).__name__}, not an object")
+            raise TraceFormatError(f"a part must be an object, not {type(part).__name__}")
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
-            raise TraceFormatError(f"a part contains {held[0]} and {held[1]}; a part contains one thing")
+            raise TraceFormatError(f"a part must contain only one item, but one contains both {held[0]} and {held[1]}")
         parts.extend((key, named[key], bool(named.get("thought"))) for key in held)
     return parts
 
@@ -214,5 +214,5 @@ def _camel(key: str) -> str:
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
     """Return `value` if it is an object. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, Mapping):
-        raise TraceFormatError(f"a {kind} is {type(value).__name__}, not an object")
+        raise TraceFormatError(f"a {kind} must be an object, not {type(value).__name__}")
     return value

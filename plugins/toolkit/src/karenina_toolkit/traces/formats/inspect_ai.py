@@ -65,7 +65,7 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
     """Return the text of an attachment. Raises `TraceFormatError` if it is missing."""
     text = attachments.get(name)
     if not isinstance(text, str):
-        raise TraceFormatError(f"the attachment {name} is missing; give the sample with its `attachments`")
+        raise TraceFormatError(f"the attachment {name} is missing; include the sample's `attachments`")
     return text
 
 
@@ -74,7 +74,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
-        raise TraceFormatError(f"the role {entry['role']!r:.80} is unknown")
+        raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
     if role == "assistant":
         yield from _read_assistant(entry)
     elif role == "tool":
@@ -102,7 +102,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
     elif isinstance(content, Sequence):
         blocks = list(content)
     else:
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content must be text or a list of parts, not {type(content).__name__}")
     pending: list[Any] = []
     for block in blocks:
         if not is_tool_use(block):
@@ -140,5 +140,5 @@ def _without_encrypted(block: Any) -> Any:
 def _call(call: Any) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it does not name a function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
-        raise TraceFormatError("an entry of tool_calls has no function")
+        raise TraceFormatError("an entry in tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

@@ -51,7 +51,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"the role {given_role!r:.80} is unknown")
+        raise TraceFormatError(f"unknown role {given_role!r:.80}")
     if role == "assistant":
         content = data.get("content") or ""
         thoughts: Sequence[str] = ()
@@ -84,7 +84,7 @@ def read_tool_call(data: Any) -> ToolCall:
     """Return an entry of `tool_calls` as a tool call. Raises `TraceFormatError` if it does not name a function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise TraceFormatError("an entry of tool_calls has no function with a name")
+        raise TraceFormatError("an entry in tool_calls has no function with a name")
     return _call(str(data.get("id") or ""), function)
 
 
@@ -139,7 +139,7 @@ class Parts:
     def notes(self) -> tuple[str, ...]:
         """Notes about the parts of unknown types."""
         return tuple(
-            f"a part of the unknown type {str(part.get('type'))[:80]!r} is not in the text: "
+            f"a part of the unknown type {str(part.get('type'))[:80]!r} was left out of the text: "
             f"{describe_block(str(part.get('type')), part)[:_LONGEST_NOTE]}"
             for part in self.unknown
         )
@@ -168,7 +168,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
         for part in content:
             _add_parts(parts, part)
     else:
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content must be text or a list of parts, not {type(content).__name__}")
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
@@ -219,7 +219,7 @@ def read_content(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content must be text or a list of parts, not {type(content).__name__}")
     return "\n".join(_part(part) for part in content)
 
 

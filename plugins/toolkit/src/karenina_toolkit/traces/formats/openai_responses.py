@@ -102,7 +102,7 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
             turn.add_text(content)
         return
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content must be text or a list of parts, not {type(content).__name__}")
     same_line = False
     for part in content:
         is_text = isinstance(part, Mapping) and isinstance(part.get("text"), str)
@@ -192,7 +192,7 @@ def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
     key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
     run_input = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
     if isinstance(run_input, Mapping) or not isinstance(run_input, Sequence):
-        raise TraceFormatError(f"the input is {type(run_input).__name__}, not text or a list of items")
+        raise TraceFormatError(f"the input must be text or a list of items, not {type(run_input).__name__}")
     asked = [{"role": "user", "content": run_input}] if isinstance(run_input, str) else run_input
     return [*asked, *document[key]]
 

@@ -66,7 +66,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(f"the role {entry['role']!r:.80} is unknown")
+                raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
             for message in _read_message(role, get_entries(entry, "parts"), names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 yield message
@@ -114,7 +114,7 @@ def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
 def _text(part: Entry) -> str:
     """Return the text of a part. Raises `TraceFormatError` if the part has none."""
     if not isinstance(part.get("content"), str):
-        raise TraceFormatError(f"a part of the type {part['type']} has no content")
+        raise TraceFormatError(f"a part of type {part['type']} has no content")
     return str(part["content"])
 
 
@@ -168,7 +168,8 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
             comparable(message) for message in longest[: len(conversation)]
         ]:
             raise TraceFormatError(
-                "the spans contain several conversations; give the attributes of one span, or one conversation"
+                "the spans contain several conversations; provide the attributes of a single span, or only one "
+                "conversation"
             )
     return longest
 
@@ -201,10 +202,10 @@ def _read_span(span: Entry) -> list[Message]:
     for key in (INPUT, OUTPUT):
         value = _decode(span.get(key))
         if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
-            raise TraceFormatError(f"the {key} is {type(value).__name__}, not a list of messages")
+            raise TraceFormatError(f"{key} must be a list of messages, not {type(value).__name__}")
         for number, entry in enumerate(value or (), 1):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("role"), str) or "parts" not in entry:
-                raise TraceFormatError(f"{key}, entry {number} is not a message with a role and parts")
+                raise TraceFormatError(f"entry {number} in {key} is not a message with a role and parts")
             entries.append(entry)
     return list(read(entries))
 
@@ -216,7 +217,7 @@ def _decode(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise TraceFormatError(f"an attribute is not JSON: {error}") from None
+        raise TraceFormatError(f"an attribute is not valid JSON: {error}") from None
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:

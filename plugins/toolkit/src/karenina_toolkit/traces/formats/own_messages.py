@@ -50,15 +50,15 @@ def _find_mistyped(message: Message) -> str | None:
     texts += [("note", note) for note in message.notes]
     is_error: object = message.is_error
     if not isinstance(is_error, bool):
-        return f"the field is_error is {type(is_error).__name__}, not true or false"
+        return f"the field is_error must be true or false, not {type(is_error).__name__}"
     for call in message.tool_calls:
         arguments: object = call.arguments
         if not isinstance(arguments, Mapping):
-            return f"the arguments of a call are {type(arguments).__name__}, not an object"
+            return f"the arguments of a call must be an object, not {type(arguments).__name__}"
         texts += [("id of a call", call.id), ("name of a call", call.name)]
     for name, value in texts:
         if not isinstance(value, str):
-            return f"the {name} is {type(value).__name__}, not text"
+            return f"the {name} must be a string, not {type(value).__name__}"
     return None
 
 
@@ -98,15 +98,15 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
         name = names.get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=about.get("is_error") is True)
     if role is None:
-        raise TraceFormatError(f"the role {entry['role']!r:.80} is unknown")
+        raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
     return Message(role, content)
 
 
 def _read_reference_call(call: Any) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        raise TraceFormatError("an entry of tool_calls has no name")
+        raise TraceFormatError("an entry in tool_calls has no name")
     arguments = call.get("input") or {}
     if not isinstance(arguments, Mapping):
-        raise TraceFormatError(f"the input of a call is {type(arguments).__name__}, not an object")
+        raise TraceFormatError(f"the input of a call must be an object, not {type(arguments).__name__}")
     return ToolCall(str(call.get("id") or ""), call["name"], dict(arguments))

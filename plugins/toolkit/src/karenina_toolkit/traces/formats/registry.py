@@ -133,10 +133,12 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
     checked: list[Entry] = []
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping) or (needs_role and not isinstance(entry.get("role"), str)):
-            raise TraceFormatError(f"entry {number} is not a message: it has no role; known formats are {NAMES}")
+            raise TraceFormatError(f"entry {number} is not a message with a role; the known formats are {NAMES}")
         if shown is None and not entry.keys() & set(_SAID) and entry.keys() - {"role"}:
             held = ", ".join(sorted(map(str, entry)))
-            raise TraceFormatError(f"entry {number} has an unknown format: it has {held}; known formats are {NAMES}")
+            raise TraceFormatError(
+                f"entry {number} has an unknown format with the keys {held}; the known formats are {NAMES}"
+            )
         checked.append(entry)
     _check_order(checked)
     return list((shown or OPENAI).read(checked))
@@ -149,7 +151,7 @@ def _check_order(entries: Sequence[Entry]) -> None:
         numbers = [time for time in times if isinstance(time, int | float)]
         texts = [time for time in times if isinstance(time, str)]
         if len(times) in (len(numbers), len(texts)) and _descends(numbers or texts):
-            raise TraceFormatError(f"the entries are sorted by {key} from newest to oldest; put the oldest one first")
+            raise TraceFormatError(f"the entries are sorted by {key} from newest to oldest; put the oldest entry first")
 
 
 def _descends(times: Sequence[Any]) -> bool:
