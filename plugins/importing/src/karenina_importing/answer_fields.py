@@ -51,7 +51,7 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
     if not truths:
-        raise NoAnswer("the row has no right answer; map raw_answer to another path")
+        raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
     answers = extract(mapping, truths)
     declared: dict[str, Any] = {"description": _DESCRIPTIONS[kind]}
     if kind == "choice":
@@ -65,7 +65,8 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
     if len(set(answers)) > 1:
         raise NoAnswer(
-            f"the row has {len(answers)} right answers, but type {kind} allows only one; map raw_answer to one of them"
+            f"the row has {len(answers)} correct answers, but the answer type '{kind}' allows only one; "
+            "map raw_answer to one of them"
         )
     return {"answer": {**declared, "ground_truth": _convert(kind, answers[0])}}
 
@@ -77,7 +78,7 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
     mapping's pattern is not found in one of them.
     """
     if not truths:
-        raise NoAnswer("the row has no right answer; map raw_answer to another path")
+        raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
     return _agrees(extract(mapping, truths), any_of=True)
 
 
@@ -109,7 +110,7 @@ def declare_by_kind(
     lettered = sum(map(bool, right.letters))
     notes = [f"answer: {quantity(lettered, 'question')} with options"] if lettered else []
     if right.problem:
-        notes.append(f"answer: no template for questions with options: {right.problem}")
+        notes.append(f"answer: questions with options have no template because {right.problem}")
     places = [at for at, letters in enumerate(right.letters) if not letters and not (right.problem and options[at])]
     path = mapping.of("raw_answer")
     # A question for several items must not turn the alternatives of other questions into items that are all needed.
@@ -130,14 +131,15 @@ def declare_by_kind(
         notes += [f"answer: {note}" for note in (*answers.notes, *answers.warnings)]
         if answers.objects:
             notes.append(
-                f"answer: {answers.objects}, which no rule can compare, so they have no template: map one of their "
-                f"parts with --map raw_answer={path[0] if path else 'PATH'}.PART"
+                f"answer: {answers.objects}, which no rule can compare, so their questions have no template. "
+                f"Map one part of each value with --map raw_answer={path[0] if path else 'PATH'}.PART"
             )
         if answers.refused:
             notes.append(
-                f"answer: {answers.refused}, so a judge that sees the sentence scores whether a response agrees with "
-                "it (trait 'agrees', as with --map answer=graded): --map 'answer_pattern=...' finds a short answer in "
-                "them, `karenina draft` drafts a template for each, and --map answer=text compares word for word"
+                f"answer: {answers.refused}, so a judge that sees the sentence scores whether a response "
+                "agrees with it (trait 'agrees', as with --map answer=graded). Alternatively, use --map "
+                "'answer_pattern=...' to find a short answer in each sentence, `karenina draft` to draft a "
+                "template for each question, or --map answer=text to compare word for word"
             )
     return decided, notes
 
@@ -157,7 +159,7 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
         except PatternTimeout as error:
             raise NoAnswer(str(error)) from error
         if match is None:
-            raise NoAnswer(f"answer_pattern is not found in the right answer {truth!r:.80}")
+            raise NoAnswer(f"answer_pattern does not match anything in the correct answer {truth!r:.80}")
         part = match[1] if match.re.groups else match[0]
         parts.append((part or "").strip())
     return parts
@@ -173,11 +175,11 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
     several of the options could be correct.
     """
     if not choices:
-        raise NoAnswer("the row has no options; map choices to another path")
+        raise NoAnswer("the row has no options; map choices to a different path")
     if len(choices) > len(ascii_uppercase):
         raise NoAnswer(f"the row has {len(choices)} options, but there are only {len(ascii_uppercase)} letters")
     if len(truths) != 1:
-        raise NoAnswer(f"{len(truths)} options are right, but type choice allows only one")
+        raise NoAnswer(f"the row has {len(truths)} correct options, but the answer type 'choice' requires exactly one")
     truth = truths[0].strip()
     ways = {
         "text": [place for place, choice in enumerate(choices) if choice.strip() == truth],
@@ -193,8 +195,10 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
         return indices.pop()
     if indices:
         names = " and ".join(name for name, places in ways.items() if places)
-        raise NoAnswer(f"the right answer {truth!r:.80} could be the {names} of an option; map choice_by to one")
-    raise NoAnswer(f"the right answer {truth!r:.80} is none of the {len(choices)} options")
+        raise NoAnswer(
+            f"the correct answer {truth!r:.80} matches more than one option by {names}; set choice_by to one of them"
+        )
+    raise NoAnswer(f"the correct answer {truth!r:.80} is not one of the {len(choices)} options")
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
@@ -236,7 +240,7 @@ def _convert(kind: str, truth: str) -> Any:
     text = truth.strip()
     if kind == "boolean":
         if text.casefold() not in _BOOLEANS:
-            raise NoAnswer(f"the right answer {truth!r:.80} is not yes, no, true or false")
+            raise NoAnswer(f"the correct answer must be yes, no, true or false, not {truth!r:.80}")
         return _BOOLEANS[text.casefold()]
     if kind == "date":
         return text
@@ -245,9 +249,9 @@ def _convert(kind: str, truth: str) -> Any:
         number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,300}", text) else float(text)
     except ValueError as error:
         cure = "map raw_answer to a number, or set answer_pattern"
-        raise NoAnswer(f"the right answer {truth!r:.80} is not a number; {cure}") from error
+        raise NoAnswer(f"the correct answer {truth!r:.80} is not a number; {cure}") from error
     if kind == "integer" and not isinstance(number, int):
-        raise NoAnswer(f"the right answer {truth!r:.80} is not a whole number")
+        raise NoAnswer(f"the correct answer {truth!r:.80} is not an integer")
     return number if kind == "integer" else float(number)
 
 
@@ -263,7 +267,7 @@ def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         filled = fill_columns(fields, values)
     except KeyError as error:
         names = ", ".join(values)
-        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; the mapped values are {names}") from error
+        raise NoAnswer(f"no mapped value is named {error.args[0]!r}; the mapped values are {names}") from error
     for name, declared in fields.items():
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
         if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):

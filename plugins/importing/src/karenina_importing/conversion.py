@@ -143,8 +143,8 @@ class _Converter:
         done = self.imported
         done.rows += 1
         if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
-            cure = f"import a part with --limit, or {size_limit_cure(max_file_bytes())}"
-            raise ConfigError([f"{row.place}: there are more than {done.rows - 1:,} rows; {cure}"])
+            cure = f"import fewer rows with --limit, or {size_limit_cure(max_file_bytes())}"
+            raise ConfigError([f"{row.place}: the source has more than {done.rows - 1:,} rows; {cure}"])
         done.notes.update(dict.fromkeys(row.notes))
         if row.problem:
             done.problems.append(RowProblem(row.place, row.problem))
@@ -202,7 +202,7 @@ class _Converter:
         with _naming("choices"):
             options = [as_text(option) for option in read_options(value).values()]
         if not options:
-            self.imported.notes[f"choices: there are no options in a value such as {str(value)!r:.60}"] = None
+            self.imported.notes[f"choices: some values contain no options, such as {str(value)!r:.60}"] = None
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
@@ -212,7 +212,7 @@ class _Converter:
         """
         value = self._value(row, name)
         if is_error_cell(value):
-            raise _RowError(f"{name}: the value is {value}, the error value of a formula")
+            raise _RowError(f"{name}: the value is the formula error {value}")
         with _naming(name):
             return as_text(value) if value is not None else None
 
@@ -228,7 +228,8 @@ class _Converter:
         text = self._text(row, "question")
         if text is None or not text.strip():
             raise _RowError(
-                f"the row has no question ({_names(self.mapping.of('question'))}); map question to another path"
+                f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question "
+                "to a different path"
             )
         choices = self._choices(row)
         text = with_options(text, choices)
@@ -253,7 +254,8 @@ class _Converter:
             if first.get(key) != data.get(key):
                 place = done.origins[id].place
                 raise _RowError(
-                    f"the {key} differs from that of {place}, which has the same id {id!r:.80}; map id to another path"
+                    f"the {key} differs from the one in {place}, which has the same id {id!r:.80}; map id to a "
+                    "different path"
                 )
         return id
 
@@ -312,8 +314,9 @@ class _Converter:
             prose = sum(map(is_prose, truths)) if self.mapping.answer_pattern is None else 0
             if prose:
                 done.notes[
-                    f"answer: of {quantity(len(truths), 'right answer')}, {quantity(prose, 'sentence')} compared word "
-                    "for word, which hardly any response passes; `karenina draft` drafts templates for them"
+                    f"answer: of {quantity(len(truths), 'correct answer')}, {quantity(prose, 'sentence')} will be "
+                    "compared word for word, which hardly any response passes; use `karenina draft` to draft "
+                    "templates for sentences"
                 ] = None
         cells = [cell for cell, _ in self.found.values()]
         decided, notes = declare_by_kind(self.mapping, cells, [options for _, options in self.found.values()])
@@ -324,7 +327,7 @@ class _Converter:
             try:
                 _check({**done.questions[id], **declared})
             except _RowError as error:
-                done.notes[f"{cell.place}: no template: {error}"] = None
+                done.notes[f"{cell.place}: cannot create a template: {error}"] = None
             else:
                 done.questions[id] |= declared
                 answer = declared.get("answer", {}).get(TRUTH, {})
@@ -358,8 +361,8 @@ class _Converter:
             replicates = self.replicates.setdefault((id, model), set())
             if replicate in replicates:
                 raise _RowError(
-                    f"replicate: an earlier row of the same question and model has {replicate} too; map replicate to "
-                    "another path"
+                    "replicate: an earlier row for the same question and model already has replicate "
+                    f"{replicate}; map replicate to a different path"
                 )
             self.recording_size.require(response, row.place, "answers")
             number = replicate or len(replicates) + 1
@@ -422,7 +425,7 @@ class _Converter:
             return None
         text = str(value)
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-            raise _RowError(f"replicate: {value!r:.40} is not a number from 1")
+            raise _RowError(f"replicate must be a positive integer, not {value!r:.40}")
         return int(text)
 
 
@@ -463,8 +466,9 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
     ]
     if left:
         yield (
-            f"the right answers to {quantity(len(left), 'question')} are not compared with responses, because the "
-            "source scores them in other ways; --map answer=graded adds a trait that compares them"
+            f"the correct answers to {quantity(len(left), 'question')} are not compared with responses "
+            "because the source scores the responses in other ways; --map answer=graded adds a trait "
+            "that compares them"
         )
 
 
@@ -527,5 +531,5 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(paths: Iterable[str]) -> str:
-    """Return the mapped paths as a comma-separated list for use in a message, or "no path is mapped"."""
-    return ", ".join(paths) or "no path is mapped"
+    """Return the mapped paths as a comma-separated list for use in a message, or "none"."""
+    return ", ".join(paths) or "none"

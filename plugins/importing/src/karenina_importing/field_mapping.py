@@ -76,8 +76,8 @@ class FieldMapping:
     def __post_init__(self) -> None:
         """Raise `ConfigError` if `answer` or `choice_by` is unknown, or if `answer_pattern` is not a valid pattern."""
         if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES:
-            cure = suggest_key(self.answer, ANSWER_TYPES, f"the types are {', '.join(ANSWER_TYPES)}")
-            raise ConfigError([f"the mapping's answer has the unknown type {self.answer!r}; {cure}"])
+            cure = suggest_key(self.answer, ANSWER_TYPES, f"choose one of {', '.join(ANSWER_TYPES)}")
+            raise ConfigError([f"unknown answer type {self.answer!r} in the mapping; {cure}"])
         if self.choice_by is not None and self.choice_by not in CHOICE_BY:
             raise ConfigError([f"choice_by must be one of {', '.join(CHOICE_BY)}, not {self.choice_by!r}"])
         if self.answer_pattern is not None:
@@ -103,9 +103,11 @@ class FieldMapping:
         for change in changes:
             name, sign, path = change.partition("=")
             if not sign:
-                raise ConfigError([f"--map {change!r} is not NAME=PATH, such as question=doc.question"])
+                raise ConfigError(
+                    [f"--map must have the form NAME=PATH, such as question=doc.question, not {change!r}"]
+                )
             if name.strip() in seen:
-                raise ConfigError([f"--map {name.strip()} is given twice; keep one"])
+                raise ConfigError([f"--map {name.strip()} was given more than once; keep only one"])
             seen.add(name.strip())
             mapping = mapping._changed_one(name.strip(), path.strip())
         return mapping
@@ -127,8 +129,8 @@ class FieldMapping:
             return replace(self, metadata={**others, **({key: path} if path else {})}, given=self._given(name, path))
         if name not in NAMES:
             names = [*NAMES, *_OPTIONS, f"{_METADATA}.KEY"]
-            cure = suggest_key(name, names, f"the names are {', '.join(names)}")
-            raise ConfigError([f"--map: there is no name {name!r}; {cure}"])
+            cure = suggest_key(name, names, f"choose one of {', '.join(names)}")
+            raise ConfigError([f"--map: unknown name {name!r}; {cure}"])
         paths = {**self.paths, name: (path,) if path else ()}
         return replace(self, paths=paths, given=self._given(name, path))
 
@@ -168,10 +170,12 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
     problems.attempt(top.check_keys, (_HEAD, "format", *NAMES, _METADATA, *_OPTIONS))
     problems.raise_all()
     if top.value.get(_HEAD) != _VERSION:
-        raise top.error(f"the file is not a mapping: `{_HEAD}: {_VERSION}` is missing", "write it first", _HEAD)
+        raise top.error(
+            f"the file is not a mapping because `{_HEAD}: {_VERSION}` is missing", "add it at the top", _HEAD
+        )
     format = top.text("format")
     if not format:
-        raise top.error("the mapping has no format", "add `format: ...`, such as lm-eval", "format")
+        raise top.error("the mapping has no format", "add `format: ...`, such as `format: lm-eval`", "format")
     metadata = top.section(_METADATA)
     try:
         mapping = FieldMapping(
@@ -245,7 +249,7 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
     for path in paths:
         value = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
         if value is TRUNCATED:
-            raise NotText(f"{path} is truncated by the server")
+            raise NotText(f"{path} was truncated by the server")
         if value is not MISSING and value is not None and value != "":
             return value
     return None
@@ -264,7 +268,7 @@ def _find(values: Mapping[str, Any], path: str) -> Any:
     while texts and texts[-1] is None:
         texts.pop()
     if None in texts:
-        raise NotText(f"the option {path.split('|')[texts.index(None)]} is empty, but a later one is not")
+        raise NotText(f"the option {path.split('|')[texts.index(None)]} is empty, but a later option is not")
     return texts or MISSING
 
 

@@ -36,9 +36,9 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ConfigError([f"two plugins offer the format {key!r}: block one of them"])
+        raise ConfigError([f"more than one plugin provides the format {key!r}; block all but one of these plugins"])
     keys = [import_format.key for import_format in formats]
-    raise ConfigError([f"there is no format {key!r}{did_you_mean(key, keys)} All formats: {', '.join(keys)}"])
+    raise ConfigError([f"unknown format {key!r}{did_you_mean(key, keys, '.')} Choose one of {', '.join(keys)}"])
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
@@ -56,13 +56,15 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
             return fitting[0]
         if fitting:
             names = " or ".join(f"{import_format.key} ({import_format.name})" for import_format in fitting)
-            raise ConfigError([f"{path} could be {names}: choose one with --from"])
+            raise ConfigError([f"{path} could be {names}; choose one with --from"])
     if path.suffix.lower() in YAML:
         read_document(path)
     elif path.suffix.lower() in (*LINES, ".json") and head.start.strip() and not head.lines:
         read_json(path)
     choices = "; ".join(f"{import_format.key} ({import_format.name})" for import_format in formats)
-    raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {choices}"])
+    raise ConfigError(
+        [f"cannot detect the format of {path}. If the format is one of the following, choose it with --from: {choices}"]
+    )
 
 
 def sources(incomplete: str) -> list[str]:

@@ -147,9 +147,9 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
-        raise ConfigError([f"the mapping is for the format {key}, but --from is {from_}: remove one of them"])
+        raise ConfigError([f"the mapping is for the format '{key}', but --from is '{from_}'; remove one of them"])
     if not source.startswith(_HF) and (subset or split):
-        raise ConfigError(["--subset and --split select a part of hf:NAME, and do not apply to files"])
+        raise ConfigError(["--subset and --split apply only to hf:NAME, not to files"])
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
@@ -165,7 +165,7 @@ def _choose(source: str, key: str | None) -> ImportFormat:
     if source.startswith(_HF):
         return choose_format(formats, key or "huggingface")
     if Path(source).is_file() and Path(source).stat().st_size == 0:
-        raise ConfigError([f"{source} is empty (0 bytes): write it again with the tool that made it"])
+        raise ConfigError([f"{source} is empty (0 bytes); create it again with the tool that wrote it"])
     return choose_format(formats, key) if key is not None else detect_format(formats, Path(source))
 
 
@@ -193,8 +193,8 @@ def _rows(
 
     if rows is not None or encoding is not None or sheet is not None:
         if format.rows_at is None or source.startswith(_HF):
-            what = f"--rows, --sheet and --encoding are for tables, but {source} is {format.name}"
-            raise ConfigError([f"{what}: remove them"])
+            what = f"--rows, --sheet and --encoding apply only to tables, but {source} is {format.name}"
+            raise ConfigError([f"{what}; remove these options"])
         return islice(format.rows_at(Path(source), rows, encoding, sheet), limit)
     of_server = source.startswith(_HF)
     dataset_rows = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
@@ -224,27 +224,29 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
         raise ConfigError([f"{source} has no rows"])
     if not done.problems:
         return
-    count = f"{len(done.problems)} of {quantity(done.rows, 'row')} cannot be converted"
+    count = f"{len(done.problems)} of {quantity(done.rows, 'row')} could not be converted"
     screen.note(f"{count}:\n{_lines(done.problems)}")
     if not done.questions:
         for note in done.notes:
             screen.note(note)
-        cure = f"the rows have the keys {keys}; {_cure_of_rows(done)}" if keys else "check the file"
-        raise ConfigError([f"{source}: no row can be converted; {cure}"])
+        cure = f"the rows have the keys {keys}. {_cure_of_rows(done)}" if keys else "check the file"
+        raise ConfigError([f"{source}: no row could be converted; {cure}"])
     if not partial:
-        raise ConfigError([f"{count}; nothing was written. Correct the mapping, or leave them out with --partial"])
+        raise ConfigError(
+            [f"{count}; nothing was written. Correct the mapping, or use --partial to leave these rows out"]
+        )
 
 
 def _cure_of_rows(done: Imported) -> str:
     """Return advice for the user if no row could be converted."""
     if all(problem.what.endswith("not only text") for problem in done.problems):
-        return "questions with images, sound or files are not supported yet: leave out these rows"
+        return "Questions with images, sound or files are not supported yet; leave these rows out"
     if "question" not in done.found:
-        return "map question with --map"
+        return "Map question to a path with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
-        cure = "map raw_answer with --map, or set answer to none (--map answer=none)"
-        return f"questions were found, but no right answers: {cure}"
-    return "questions were found: correct the mapping of the values named above"
+        cure = "map raw_answer to a path with --map, or use --map answer=none"
+        return f"Questions were found, but no correct answers; {cure}"
+    return "Questions were found; correct the mapping of the values named above"
 
 
 def _refuse_recordings(source: str, done: Imported) -> None:
@@ -253,8 +255,10 @@ def _refuse_recordings(source: str, done: Imported) -> None:
 
     if done.unanswered:
         listed = _lines(done.unanswered)
-        raise ConfigError([f"{source} has no answer that can be recorded; remove --recordings:\n{listed}"])
-    raise ConfigError([f"{source} has no answers: remove --recordings, or map response to a path with --map"])
+        raise ConfigError(
+            [f"{source} has no answers that can be recorded; remove --recordings. Rows without a recording:\n{listed}"]
+        )
+    raise ConfigError([f"{source} has no answers; remove --recordings, or map response to a path with --map"])
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
@@ -262,20 +266,20 @@ def _refuse_labels(source: str, done: Imported) -> None:
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
-    what = f"{source} has no verdicts by people"
-    raise ConfigError([f"{what}: map label to a path with --map, or remove --labels; the rows have the keys {keys}"])
+    what = f"{source} has no human verdicts"
+    raise ConfigError([f"{what}; map label to a path with --map, or remove --labels. The rows have the keys {keys}"])
 
 
 def _lines(problems: Sequence[RowProblem]) -> str:
     """Return the first 20 problems as lines, and how many more there are."""
     lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
-    return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
+    return "\n".join([*lines, *([f"  and {more} more; use --json --partial to list them all"] if more > 0 else [])])
 
 
 def _print(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
     """Print what was imported and written. Print what is missing and what to do next to standard error."""
-    repeats = f" ({done.repeats} with the question of an earlier row)" if done.repeats else ""
+    repeats = f" ({done.repeats} repeating the question of an earlier row)" if done.repeats else ""
     typer.echo(
         f"{quantity(len(done.questions), 'question')} from {quantity(done.rows, 'row')}{repeats} of {format.name}"
     )
@@ -290,7 +294,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
             screen.note(_select_model(done.models, written.recordings))
     elif done.recordings:
         answers = quantity(len(done.recordings), "answer")
-        screen.note(f"The source has {answers}: write them with --recordings FILE.jsonl")
+        screen.note(f"The source contains {answers}; add --recordings FILE.jsonl to write all answers to a file")
     if written.labels is not None:
         unclear = sum(label.get("right") is None for label in done.labels)
         more = f", {unclear} of them neither right nor wrong" if unclear else ""
@@ -298,7 +302,10 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         screen.note(f"After the run: karenina calibrate RESULTS {quote(str(written.labels))}")
     elif done.labels:
         count = quantity(len(done.labels), "verdict")
-        screen.note(f"The source has {count} by people: write them with --recordings FILE.jsonl --labels FILE.csv")
+        screen.note(
+            f"The source contains {count} given by people; add --recordings FILE.jsonl --labels FILE.csv "
+            "to write all verdicts to a file"
+        )
     if done.left_out:
         counts = ", ".join(f"{count} {what}" for what, count in done.left_out.most_common())
         screen.note(f"Not carried over: {counts}")
@@ -308,17 +315,17 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         count = (
             "The questions have neither a template nor traits"
             if done.unchecked == len(done.questions)
-            else f"{quantity(done.unchecked, 'question')} with neither a template nor traits"
+            else f"Found {quantity(done.unchecked, 'question')} with neither a template nor traits"
         )
         has_truths = any("raw_answer" in question for question in done.questions.values())
         cure = (
             "add --map answer=text (or number, integer, boolean, date, choice)"
             if has_truths
-            else "no right answers were found, so map their path with --map raw_answer=PATH, add traits"
+            else "no correct answers were found, so map their path with --map raw_answer=PATH, add traits"
         )
         screen.note(
-            f"{count}, so their answers cannot be judged yet: {cure}, declare fields in {written.mapping}, or leave "
-            "them out with `karenina run --skip-broken`"
+            f"{count}, so their answers cannot be judged yet; {cure}, declare fields in "
+            f"{written.mapping}, or use `karenina run --skip-broken` to leave these questions out"
         )
 
 

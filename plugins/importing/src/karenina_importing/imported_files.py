@@ -50,19 +50,19 @@ def check_outputs(
     mapping file that was passed.
     """
     if output.suffix.lower() not in _SUFFIXES:
-        raise ConfigError([f"the benchmark is written as YAML: give -o a name such as {output.stem}.yaml"])
+        raise ConfigError([f"-o must name a YAML file, such as {output.stem}.yaml"])
     if recordings is not None and recordings.suffix.lower() not in _LINES:
-        raise ConfigError([f"recordings are JSON lines: give --recordings a name such as {recordings.stem}.jsonl"])
+        raise ConfigError([f"--recordings must name a JSON Lines file, such as {recordings.stem}.jsonl"])
     if labels is not None and labels.suffix.lower() != _TABLE:
-        raise ConfigError([f"labels are a table: give --labels a name such as {labels.stem}{_TABLE}"])
+        raise ConfigError([f"--labels must name a CSV file, such as {labels.stem}{_TABLE}"])
     if labels is not None and recordings is None:
-        raise ConfigError(["labels are for recorded answers: add --recordings FILE.jsonl"])
+        raise ConfigError(["--labels requires --recordings FILE.jsonl, because labels belong to recorded answers"])
     outputs = [output, mapping_path(output), *(path for path in (recordings, labels) if path is not None)]
     for path in outputs:
         if path.resolve() == Path(source).resolve():
-            raise ConfigError([f"{path} is the source: choose another file"])
+            raise ConfigError([f"{path} is the source and cannot also be an output; choose another file"])
     if map_file is not None and output.resolve() == map_file.resolve():
-        raise ConfigError([f"{output} is the mapping: choose another file with -o"])
+        raise ConfigError([f"{output} is the mapping file and cannot be replaced; choose another file with -o"])
     check_output(output, lines=_BENCHMARK)
     check_output(mapping_path(output), lines=_MAPPING)
     if recordings is not None:

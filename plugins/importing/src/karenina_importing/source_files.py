@@ -78,9 +78,12 @@ class SizeLimit:
         """
         if not self.allows(value):
             most = bounded_files.max_file_bytes()
-            shown = f"{place}: the {what} up to here are larger than {bounded_files.format_size(most)}, so the imported"
+            shown = (
+                f"{place}: the {what} up to this point are larger than {bounded_files.format_size(most)}, so "
+                "the imported"
+            )
             cure = bounded_files.size_limit_cure(most)
-            raise ConfigError([f"{shown} files could not be read; import a part with --limit, or {cure}"])
+            raise ConfigError([f"{shown} files could not be read; import fewer rows with --limit, or {cure}"])
 
 
 @contextmanager

@@ -85,7 +85,8 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
         if on_scale:
             of = f" of {name!r:.60}" if name else ""
             notes.append(
-                f"label: the verdicts{of} are numbers from {least:g} to {most:g}, which say neither right nor wrong"
+                f"label: the verdicts{of} are numbers from {least:g} to {most:g}, which do not say whether an "
+                "answer is right or wrong"
             )
     return notes
 

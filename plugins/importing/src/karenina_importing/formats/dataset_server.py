@@ -72,10 +72,10 @@ class Dataset:
         Raises `ConfigError` if the number is not stated, or if it is too large and no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise ConfigError([f"the reply from {self.server} does not say how many rows there are"])
+            raise ConfigError([f"the reply from {self.server} does not contain the total number of rows"])
         if self.limit is None and total > MOST_ROWS:
             what = f"the split {split!r} of hf:{self.name} has {total:,} rows, more than {MOST_ROWS:,}"
-            raise ConfigError([f"{what}: set --limit, or download the split and import the file"])
+            raise ConfigError([f"{what}; set --limit, or download the split and import the file"])
         return total
 
     def _choose(self) -> tuple[str, str]:
@@ -93,8 +93,8 @@ class Dataset:
         if len(chosen) == 1:
             return chosen[0]
         names = ", ".join(f"{subset}/{split}" for subset, split in (chosen or splits)[:20]) or "none"
-        what = "has no such split" if not chosen else "has several splits"
-        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; the splits are {names}"])
+        what = "has no matching split" if not chosen else "has more than one matching split"
+        raise ConfigError([f"hf:{self.name} {what}. Choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the JSON value in a reply, and the size of the reply in bytes.
@@ -114,8 +114,11 @@ class Dataset:
             raise ConfigError([self._explain(error)]) from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            cure = "check the network, or download the dataset elsewhere and import its file (parquet, JSONL or CSV)"
-            raise ConfigError([f"{self.server} cannot be reached: {reason}; {cure}"]) from error
+            cure = (
+                "check the network connection, or download the dataset elsewhere and import its file "
+                "(parquet, JSONL or CSV)"
+            )
+            raise ConfigError([f"cannot reach {self.server}: {reason}; {cure}"]) from error
         if len(data) > most:
             raise ConfigError([f"a reply from {self.server} exceeds the file size limit"])
         try:
@@ -137,12 +140,12 @@ class Dataset:
         except (ValueError, KeyError, OSError, RecursionError, http.client.HTTPException):
             reason = ""
         cure = {
-            401: f"check the name; for a dataset that is not public, set {_TOKEN}",
-            403: f"check that the token in {_TOKEN} may read it",
-            404: "check the name: hf:OWNER/NAME",
-            429: "wait, and try again",
+            401: f"check the name; if the dataset is not public, set {_TOKEN}",
+            403: f"check that the token in {_TOKEN} has access to the dataset",
+            404: "check the name (hf:OWNER/NAME)",
+            429: "wait and try again",
         }.get(error.code, "try again, or download the dataset and import its file")
-        return f"{self.server} replied {error.code} for hf:{self.name}{reason}; {cure}"
+        return f"{self.server} returned status {error.code} for hf:{self.name}{reason}; {cure}"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -157,4 +160,4 @@ def _check_server(server: str) -> None:
     parts = urlsplit(server)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         return
-    raise ConfigError([f"the dataset server {server!r} must be an https:// URL"])
+    raise ConfigError([f"the dataset server must be an https:// URL, not {server!r}"])

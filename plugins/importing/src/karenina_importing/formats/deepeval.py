@@ -34,8 +34,8 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])([A-Z])")
 _METADATA: Final = ("context", "retrieval_context", "additional_metadata", "comments", "source_file", "name")
 _SCALE: Final = re.compile(r"score([0-9]{1,2})_description")
 _JOIN: Final = (
-    "the retrieved contexts are metadata, and not part of the question; to join them, add "
-    "--map 'question={retrieved_contexts}\\n\\n{user_input}'"
+    "the retrieved contexts are imported as metadata, not as part of the question; to put them "
+    "before the question, add --map 'question={retrieved_contexts}\\n\\n{user_input}'"
 )
 _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
@@ -129,7 +129,9 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
-        what = "the conversation of this golden has not been simulated yet; import a test run, which has the turns"
+        what = (
+            "the conversation for this golden has not been simulated yet; import a test run, which contains the turns"
+        )
         return SourceRow(place, {}, what)
     messages = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
     first = next((turn["content"] for turn in messages if turn["role"] == "user"), None)

@@ -49,7 +49,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
         raise BenchmarkFileError(
-            path, "", f"the file has no list `{_STATES}`, as HELM runs have", "choose another format with --from"
+            path, "", f"the file has no `{_STATES}` list, so it is not a HELM run", "choose another format with --from"
         )
     spec = document.get("adapter_spec")
     model = spec.get("model") if isinstance(spec, Mapping) else None
@@ -64,12 +64,12 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
-        return SourceRow(place, {}, "there is no instance with `input` and `references`")
+        return SourceRow(place, {}, "the instance is missing, or does not have both `input` and `references`")
     asked = instance["input"]
     messages = asked.get("messages")
     question = asked.get("text") or (messages if isinstance(messages, list) else None)
     if asked.get("multimedia_content") and not question:
-        return SourceRow(place, {}, "the input is an image or a sound, not text")
+        return SourceRow(place, {}, "the input is an image or audio, not text")
     references = [reference for reference in instance["references"] or () if isinstance(reference, Mapping)]
     texts = [_text(reference) for reference in references]
     right = [
@@ -89,7 +89,7 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
         "sub_split": instance.get("sub_split"),
         "extra": instance.get("extra_data"),
     }
-    left_out = ["image or sound"] if asked.get("multimedia_content") else []
+    left_out = ["image or audio part"] if asked.get("multimedia_content") else []
     left_out += ["few-shot example of the prompt"] * int(bool(state.get("num_train_instances")))
     recordings: list[dict[str, Any]] | None = None
     if "request" in state or "result" in state:

@@ -81,7 +81,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             yield _dataset_row(f"row {number}", record)
         return
     if not isinstance(log, Mapping) or not isinstance(log.get("samples") or [], list):
-        what = "the file is neither an Inspect log, which has a list `samples`, nor a list of samples"
+        what = "the file is neither an Inspect log (an object with a `samples` list) nor a list of samples"
         raise BenchmarkFileError(path, "", what, "choose another format with --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
@@ -97,12 +97,13 @@ def _check_samples(path: Path, log: Any, count: int) -> None:
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None
-    state = f", and its status is {status!r:.40}" if status else ""
+    state = f" (status {status!r:.40})" if status else ""
     raise BenchmarkFileError(
         path,
         "",
-        f"the log has no samples{state}: it is only a header, or its run ended early or kept no samples",
-        "import the log with its samples (`inspect log dump LOG.eval` prints it), or run `inspect eval-retry` on it",
+        f"the log has no samples{state}, either because it is only a header or because the run ended "
+        "early or did not save samples",
+        "import a log with samples (`inspect log dump LOG.eval` prints one), or run `inspect eval-retry` on the log",
     )
 
 
@@ -219,7 +220,7 @@ class _References:
         Raises `BenchmarkFileError` if the size limit is exceeded.
         """
         if not self._size.allows(part):
-            what = "with the parts they refer to, the samples up to here are larger than a file may be"
+            what = "the samples up to this point, including the parts they refer to, exceed the file size limit"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
         return part
 

@@ -22,8 +22,8 @@ _GRADED: Final = {
 _COMPARED: Final = ("match", "exact", "answer", "choice", "f1", "math")
 """The scorers that compare the answer with the target, which is the right answer."""
 _SYSTEM: Final = (
-    "System messages are in the recordings, not in the questions; to ask the questions again, give a model's "
-    "`system_prompt`"
+    "System messages are kept in the recordings, not in the questions; to ask the questions "
+    "again with a system message, set the model's `system_prompt`"
 )
 _UNUSED: Final = ("sandbox", "files", "setup")
 _CHOICES: Final = (
@@ -50,7 +50,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     ready = {"answer": answer, "rubric": traits, "metadata": metadata}
     shown = [*notes, *([_SYSTEM] if any(message.get("role") == "system" for message in messages) else [])]
     shown += [
-        f"The scorer {name}: a judge extracts the answer, which is compared with the target"
+        f"For the scorer '{name}', a judge extracts the answer, which is then compared with the target"
         for name in _scorers(sample, about)
         if _base_name(name) in _COMPARED and sample.get("target")
     ]
@@ -65,11 +65,14 @@ def describe_log(log: Any, count: int) -> list[str]:
     done, total = results.get("completed_samples"), results.get("total_samples")
     notes = []
     if isinstance(done, int) and isinstance(total, int) and done < total:
-        notes.append(f"{done} of {total} samples of the log were completed")
+        notes.append(f"only {done} of {total} samples in the log were completed")
     if isinstance(status, str) and status != "success":
         of_all = as_mapping(as_mapping(as_mapping(log).get("eval")).get("dataset")).get("samples")
         part = f" of the {of_all}" if isinstance(of_all, int) and of_all > count else ""
-        notes.append(f"The log's status is {status!r:.40}: it contains {count}{part} samples of its dataset")
+        notes.append(
+            f"The status of the log is {status!r:.40}; it contains {count}{part} "
+            f"{'sample' if count == 1 and not part else 'samples'} from its dataset"
+        )
     return notes
 
 

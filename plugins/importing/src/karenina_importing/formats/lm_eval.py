@@ -30,7 +30,10 @@ _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
 """The number of rows whose targets decide whether targets are lists of labelled strings."""
 _ENTITIES: Final = "All entities that the response names, each once and written as LABEL: entity"
-_LISTS: Final = "The targets are lists of labelled texts (`LABEL: entity`): all items in any order are right, no share"
+_LISTS: Final = (
+    "The targets are lists of labelled strings (`LABEL: entity`); a response is correct only if "
+    "it contains exactly the listed items, in any order, with no partial credit"
+)
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
 """The path to the first request in files from new and from old versions."""
 

@@ -34,7 +34,7 @@ _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_s
 _STRIP: Final = re.compile(r"\.(?:strip|rstrip|lstrip)\(\s*\)(?=\s*[}|])")
 _LFS: Final = b"version https://git-lfs"
 _MOST_INCLUDED: Final = 5
-_RUN_IT: Final = "run the task with --log_samples, and import the samples"
+_RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
@@ -70,7 +70,9 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
     base: dict[str, Any] = {}
     for name in included if isinstance(included, list) else [included] if included else []:
         if depth >= _MOST_INCLUDED:
-            raise BenchmarkFileError(path, "include", f"more than {_MOST_INCLUDED} nested includes", "remove `include`")
+            raise BenchmarkFileError(
+                path, "include", f"includes are nested more than {_MOST_INCLUDED} levels deep", "remove `include`"
+            )
         try:
             (file,) = folder.find(str(name))
         except (NotRead, ValueError) as error:
@@ -93,8 +95,10 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     if name not in _LOCAL or data_files is None:
         subset = f" --subset {task['dataset_name']}" if task.get("dataset_name") else ""
         split = next((f" --split {task[key]}" for key in _SPLITS if task.get(key)), "")
-        what = f"the task's documents are the Hugging Face dataset {name!s:.80}, not a local file"
-        raise BenchmarkFileError(path, "dataset_path", what, f"import them: karenina import hf:{name}{subset}{split}")
+        what = f"the task reads its documents from the Hugging Face dataset {name!s:.80}, not from a local file"
+        raise BenchmarkFileError(
+            path, "dataset_path", what, f"run `karenina import hf:{name}{subset}{split}` to import the dataset"
+        )
     if isinstance(data_files, Mapping):
         split = next((str(task[key]) for key in _SPLITS if task.get(key) in data_files), next(iter(data_files), ""))
         data_files = data_files.get(split)
@@ -104,13 +108,13 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
         _check_not_tagged(data_file, path, "dataset_kwargs.data_files")
         if "://" in str(data_file):
             raise BenchmarkFileError(
-                path, "dataset_kwargs.data_files", "the value is a URL", "download the file next to the task"
+                path, "dataset_kwargs.data_files", "the value is a URL", "download the file and put it next to the task"
             )
         try:
             paths += folder.find(str(data_file))
         except NotRead as error:
             raise BenchmarkFileError(
-                path, "dataset_kwargs.data_files", str(error), "copy it next to the task"
+                path, "dataset_kwargs.data_files", str(error), "copy the file next to the task"
             ) from error
     for file in paths:
         check_not_pointer(file)
@@ -123,11 +127,11 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
     if match is None:
         return
     if match[1] == "include":
-        what = f"the tag !include {match[2]:.80} is not supported: only the key `include` names a file to include"
-        raise BenchmarkFileError(path, key, what, "write its content here")
-    what = f"the task's documents come from the function {match[2]:.80} of its module, which is not run"
-    cure = "write them to a file next to the task, as JSON lines, and name it in data_files"
-    raise BenchmarkFileError(path, key, what, f"{_RUN_IT}; or {cure}")
+        what = f"the tag `!include {match[2]:.80}` is not supported because only the `include` key can include a file"
+        raise BenchmarkFileError(path, key, what, "copy the contents of the file here")
+    what = f"the task gets its documents from the Python function {match[2]:.80}, which Karenina does not run"
+    cure = "write the documents to a JSON Lines file next to the task and name that file in data_files"
+    raise BenchmarkFileError(path, key, what, f"{_RUN_IT}, or {cure}")
 
 
 def check_not_pointer(file: Path) -> None:
@@ -144,16 +148,16 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
     if task.get("num_fewshot"):
-        notes.append(f"the task's {task['num_fewshot']} few-shot examples are not carried over")
+        notes.append(f"the task's few-shot examples (num_fewshot: {task['num_fewshot']}) are not carried over")
     if task.get("filter_list"):
-        notes.append("the task's answer filters are not carried over: a judge reads the whole answer")
+        notes.append("the task's answer filters are not carried over; a judge reads the whole answer instead")
     listed = task.get("metric_list")
     metrics = [
         entry.get("metric") for entry in (listed if isinstance(listed, list) else ()) if isinstance(entry, Mapping)
     ]
     others = [str(metric) for metric in metrics if metric not in ("exact_match", "acc", "acc_norm")]
     if others:
-        notes.append(f"the task's metrics {', '.join(others)} are not carried over")
+        notes.append(f"the following metrics of the task are not carried over: {', '.join(others)}")
     return notes
 
 
@@ -178,10 +182,16 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
     is_place = type(target) is int or (isinstance(target, str) and target.isascii() and target.isdecimal())
     at = int(target) if is_place and target is not None else 0
     if task.get("doc_to_choice") is not None and choices is None:
-        return SourceRow(place, {}, f"the options in doc_to_choice are generated by a program: {_RUN_IT}")
+        return SourceRow(
+            place, {}, f"the options in doc_to_choice could not be determined from the task file; {_RUN_IT}"
+        )
     if is_place and isinstance(choices, list):
         if not 0 <= at < len(choices):
-            return SourceRow(place, {}, f"the target is option {target}, but there are only {len(choices)} options")
+            return SourceRow(
+                place,
+                {},
+                f"the target is option index {target} (counted from 0), but the number of options is {len(choices)}",
+            )
         values["task.target"] = str(choices[at])
     return SourceRow(place, values, left_out=left_out, notes=notes)
 

@@ -129,15 +129,18 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
     }
     if not evals:
         raise BenchmarkFileError(
-            path, "", "the file has no eval with a `class` of OpenAI Evals", "choose another format with --from"
+            path,
+            "",
+            "the file contains no eval whose `class` is an OpenAI Evals class",
+            "choose another format with --from",
         )
     first: dict[Path, tuple[str, Mapping[str, Any]]] = {}
     notes: dict[Path, list[str]] = {}
     for name, entry in evals.items():
         file = _find_samples(path, name, _arguments(entry))
         if file in first:
-            what = f"{name} uses the same samples as {first[file][0]}, and is not carried over"
-            notes.setdefault(file, []).append(f"{what}: remove {first[file][0]} from the file to import it")
+            what = f"{name} was not carried over because it uses the same samples as {first[file][0]}"
+            notes.setdefault(file, []).append(f"{what}; to import {name}, remove {first[file][0]} from the file")
         else:
             first[file] = name, entry
     for file, (name, entry) in first.items():
@@ -165,8 +168,8 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
-        what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"
-        raise BenchmarkFileError(path, name, what, "run the eval with oaieval, and import the record")
+        what = "the eval does not name a sample file (`samples_jsonl`) because a program generates its samples"
+        raise BenchmarkFileError(path, name, what, "run the eval with `oaieval` and import the record file")
     problem = ""
     for folder in (path.parent, path.parent.parent / "data", path.parent / "data"):
         try:
@@ -176,7 +179,7 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
             continue
         check_not_pointer(file)
         return file
-    raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy it next to the registry file")
+    raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy the sample file next to the registry file")
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:

@@ -45,7 +45,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
         raise BenchmarkFileError(
-            path, "", "the file has no list `cases`, as pydantic-evals files have", "choose another format with --from"
+            path,
+            "",
+            "the file has no `cases` list, so it is not a pydantic-evals file",
+            "choose another format with --from",
         )
     shared = document.get("evaluators")
     notes = ["the report evaluators of the dataset are not carried over"] if document.get("report_evaluators") else []

@@ -36,7 +36,7 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
-            yield SourceRow(f"row {number}", {}, "the row is not an object with `row`")
+            yield SourceRow(f"row {number}", {}, "the row is not an object with a `row` key")
             continue
         values = name_classes(row["row"], classes)
         cut = row.get("truncated_cells")
@@ -163,7 +163,9 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
         and key != "aliases"
         and any(isinstance(value[name], Mapping) and value[name].get("aliases") for value in values)
     ):
-        notes.append(f"not used: '{name}.aliases', which some rows lack; to use it, --map raw_answer={name}.aliases")
+        notes.append(
+            f"not used: '{name}.aliases', which some rows lack; to use it, add --map raw_answer={name}.aliases"
+        )
     return replace(mapping, paths=paths, choice_by=by), notes
 
 

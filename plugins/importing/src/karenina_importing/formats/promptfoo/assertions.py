@@ -358,8 +358,8 @@ class _Converter:
             "kind": "boolean",
             "name": _as_name(label, kind),
             "description": show(value) or kind,
-            "unscorable": f"promptfoo runs {language} here (see its description); write it as a Python function of the "
-            "text in `source`, and remove `unscorable`",
+            "unscorable": f"promptfoo runs {language} here (see its description). Rewrite it in `source` as a Python "
+            "function of the response text, and remove `unscorable`",
         }
         self._add_to_rubric({**stub, "higher_is_better": False} if kind.startswith("not-") else stub)
         self.done.left_out.append(f"{kind} (a trait to be written)")

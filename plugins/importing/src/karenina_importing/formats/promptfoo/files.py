@@ -48,15 +48,15 @@ class Folder:
             try:
                 paths = sorted(islice(self.path.glob(plain), _MOST_FILES + 1))
             except (ValueError, OSError, NotImplementedError) as error:
-                raise NotRead(f"the files {name!r:.80} cannot be found: {error}") from error
+                raise NotRead(f"cannot find the files {name!r:.80}: {error}") from error
             if len(paths) > _MOST_FILES:
-                raise NotRead(f"{name!r:.80} names more than {_MOST_FILES:,} files")
+                raise NotRead(f"{name!r:.80} matches more than {_MOST_FILES:,} files")
         for path in paths:
             if not stays_below(self.path, str(path.absolute())):
-                raise NotRead(f"{name!r:.80} is outside of the configuration's folder; copy the file into it")
+                raise NotRead(f"{name!r:.80} is outside the configuration folder; copy the file into that folder")
         missing = not paths or not all(path.is_file() for path in paths)
         if missing:
-            raise NotRead(f"there is no file {name!r:.80} in the configuration's folder")
+            raise NotRead(f"no file {name!r:.80} was found in the configuration folder")
         return paths
 
     def text(self, path: Path) -> str:

@@ -114,7 +114,7 @@ def _meant(key: str) -> str:
     """
     stem = key.casefold().replace("_", "")
     right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)
-    return "" if right is None else f" (promptfoo does not read `{key}`: did you mean `{right}`?)"
+    return "" if right is None else f" (promptfoo does not read `{key}`; did you mean `{right}`?)"
 
 
 def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:

@@ -62,21 +62,25 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
     notes = []
     if models:
         notes.append(
-            f"The configuration answers with: {' '.join(f'-a {quote(fromkey)}' for fromkey in dict.fromkeys(models))}"
+            "To answer with the models in the configuration, use "
+            f"{' '.join(f'-a {quote(fromkey)}' for fromkey in dict.fromkeys(models))}"
         )
     if unknown:
         shown = ", ".join(list(dict.fromkeys(unknown))[:_MOST])
-        notes.append(f"Replace {_ADDRESS} with the server's base URL: {shown}, which is not a plain URL")
+        notes.append(
+            f"Replace {_ADDRESS} with the server's base URL, because these settings do not contain a plain URL: {shown}"
+        )
     if unread:
         shown = ", ".join(list(dict.fromkeys(unread))[:_MOST])
         notes.append(
-            f"Not carried over from the providers: {shown}; to set what affects answers, write -a as a JSON object"
+            f"Not carried over from the providers: {shown}; to set options that affect answers, write -a "
+            "as a JSON object"
         )
     if others:
         shown = ", ".join(in_one_line(fromkey)[:80] for fromkey in list(dict.fromkeys(others))[:_MOST])
         notes.append(
             f"Providers without a corresponding interface: {shown}. To judge their answers, run "
-            "`promptfoo eval -o results.json`, and import the results"
+            "`promptfoo eval -o results.json` and import the results"
         )
     return notes
 

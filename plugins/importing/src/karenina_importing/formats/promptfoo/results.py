@@ -97,7 +97,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     """
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
-        raise BenchmarkFileError(path, "", "the configuration is a program, which is not executed", RUN_IT)
+        raise BenchmarkFileError(path, "", "the configuration is a program, which Karenina does not execute", RUN_IT)
     if suffix in (*YAML, *TABLES):
         yield from config_rows(path)
         return
@@ -115,10 +115,12 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         yield from config_rows(path)
         return
     if results is None:
-        what = "the file has neither promptfoo results, in `results.results`, nor the tests of a configuration"
-        raise BenchmarkFileError(path, "", what, "write it with `promptfoo eval -o results.json`")
+        what = "the file contains neither promptfoo results (in `results.results`) nor the tests of a configuration"
+        raise BenchmarkFileError(path, "", what, "create a results file with `promptfoo eval -o results.json`")
     if not results:
-        raise BenchmarkFileError(path, "", "the results are empty: no test was run", "run `promptfoo eval -o` again")
+        raise BenchmarkFileError(
+            path, "", "the results are empty because no test was run", "run `promptfoo eval -o` again"
+        )
     for number, result in enumerate(results, 1):
         yield _row(f"result {number}", result)
 
@@ -126,7 +128,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 def _row(place: str, result: Any) -> SourceRow:
     """Return the row for a result. A result whose prompt is missing or was left out becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
-        return SourceRow(place, {}, "the result is not an object with `prompt`")
+        return SourceRow(place, {}, "the result is not an object with a `prompt` key")
     prompt = _prompt(result["prompt"])
     if _is_stripped(prompt["raw"]):
         return SourceRow(place, {}, "the prompt was left out by promptfoo (PROMPTFOO_STRIP_PROMPT_TEXT)")

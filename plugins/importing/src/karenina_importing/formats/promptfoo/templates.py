@@ -45,7 +45,9 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
     text = _COMMENT.sub("", _RAW.sub(keep, template.replace("\0", "")))
     if "{%" in text:
-        raise NotFilled(f"the template has a statement, {_shorten(text[text.index('{%') :])}")
+        raise NotFilled(
+            f"the template contains a statement, which is not supported: {_shorten(text[text.index('{%') :])}"
+        )
     text = _fill_places(text, variables, missing)
     return re.sub(r"\0([0-9]+)\0", lambda match: verbatim[int(match[1])], text) if verbatim else text
 
@@ -124,10 +126,14 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
-        raise NotFilled(f"the template has an expression, {_shorten('{{' + expression + '}}')}")
+        raise NotFilled(
+            f"the template contains an expression that is not supported: {_shorten('{{' + expression + '}}')}"
+        )
     name, keys, filters = match[1], re.findall(_KEY, match[2]), _FILTER.findall(match[3])
     if name == "env" and name not in variables:
-        raise NotFilled(f"the template reads the environment, {_shorten('{{' + expression + '}}')}")
+        raise NotFilled(
+            f"the template reads an environment variable, which is not supported: {_shorten('{{' + expression + '}}')}"
+        )
     value: Any = variables.get(name, MISSING)
     for key in keys:
         value = look_up(value, key.strip(".[] '\"")) if value is not MISSING else value
@@ -136,7 +142,7 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
         missing.add(name + match[2])
     for filter_name, argument in filters:
         if filter_name not in _FILTERS:
-            raise NotFilled(f"the template has the filter {filter_name!r:.40}")
+            raise NotFilled(f"the template uses the filter {filter_name!r:.40}, which is not supported")
         value = _FILTERS[filter_name](value, argument.strip())
     return show(value)
 
