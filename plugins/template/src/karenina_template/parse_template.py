@@ -179,10 +179,11 @@ class TemplateSettings(BaseModel):
     )
     check_values: bool | None = Field(
         default=None,
-        description="Have the judge check its values a second time. In templates with a single text field, it chooses "
-        "among the response's values, masked by letters; in others, it reads numbers again that it seems to have "
-        "misread (in words or another unit), and dates whose year is not in the response. By default, only judges that "
-        "an adapter declares as small do so.",
+        description="Have the judge check a second time the values that it extracted. In templates with a single "
+        "text field, the judge chooses among the response's values, which are masked by letters; in "
+        "other templates, it rereads numbers that it seems to have misread (numbers in words or in "
+        "another unit) and dates whose year is not in the response. By default, only judges that an "
+        "adapter declares as small do so.",
     )
 
 
@@ -208,8 +209,8 @@ class ParseTemplate(ParsingStage):
             without = sum(not _has_second_look(question, trust) for question in judged)
             if without:
                 logger.warning(
-                    "check_values is true, but has no effect on %d of %d templates: only single text fields, number "
-                    "fields and date fields are checked a second time",
+                    "check_values is true, but has no effect on %d of %d templates because only single text "
+                    "fields, number fields and date fields are checked a second time",
                     without,
                     len(judged),
                 )
@@ -246,7 +247,7 @@ class ParseTemplate(ParsingStage):
         try:
             answer = bound.bind({**filled.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
         except ValueError as error:
-            context.extend_result_field("parsing", {"not_checked": f"the template refuses the new value: {error}"})
+            context.extend_result_field("parsing", {"not_checked": f"the template rejected the new value: {error}"})
             return filled.value
         context.extend_result_field("parsing", {"replaced": replaced})
         return answer
@@ -296,8 +297,9 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
     asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
     if asking:
         logger.warning(
-            "%d of %d templates have a yes-or-no field, such as that of %s: a small judge (%s) may leave it "
-            "empty, especially if the answer is no, so that right answers count as wrong; use a larger judge (-j)",
+            "yes-or-no fields are used in %d of %d templates, such as the template of question %s. A "
+            "small judge (%s) may leave these fields empty, especially if the answer is no, so that "
+            "correct answers count as wrong; use a larger judge (-j)",
             len(asking),
             len(questions),
             asking[0],

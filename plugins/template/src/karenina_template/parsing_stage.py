@@ -100,7 +100,7 @@ class ParsingStage(Stage):
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Return the template, filled by the judge from `text`. May raise `StructuredError` or `PortError`."""
-        raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
+        raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
         """Set artifacts other than PARSED_ANSWER, which is already set, when no judge is called. Does nothing by

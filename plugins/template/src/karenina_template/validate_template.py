@@ -67,26 +67,27 @@ class ValidateTemplate(Stage):
                 failing.append(f"{question.id!r} ({error})")
         if unshown:
             logger.warning(
-                "constraints of these fields can reveal the truth, so they are neither shown to the judge nor applied "
-                "to its values: %s. `karenina check` says how to show them",
+                "constraints of the following fields can reveal the ground truth, so they are neither shown "
+                "to the judge nor applied to its values: %s. Run `karenina check` to see how to show them",
                 join_problems(unshown),
             )
         if untrusted:
             logger.warning(
-                "the templates of these questions contain code that is not trusted, so it is not run, and their items "
-                "end with template_error before any call: %s. %s",
+                "the templates of the following questions contain code that is not trusted and will not be "
+                "run, so their items end with template_error before any call: %s. %s",
                 join_problems(untrusted),
                 TRUST_CURE,
             )
         if failing:
             logger.warning(
-                "the templates of these questions are invalid; their items end with template_error before any call: %s",
+                "the templates of the following questions are invalid, so their items end with "
+                "template_error before any call: %s",
                 join_problems(failing),
             )
         if unverified:
             logger.warning(
-                "the templates of these questions cannot verify any answer; their items end with a "
-                "field_verification_error: %s",
+                "the templates of the following questions cannot verify any answer, so their items end with "
+                "a field_verification_error: %s",
                 join_problems(unverified),
             )
         return ()
@@ -113,7 +114,7 @@ class ValidateTemplate(Stage):
         if bound is None:
             self._refuse(
                 context,
-                f"question {question.id} has no answer template: give it one, or evaluate it with "
+                f"question {question.id} has no answer template; add one, or evaluate the question with "
                 'evaluation_mode = "rubric_only"',
             )
             return

@@ -150,7 +150,7 @@ class VerifyTemplate(Stage):
             if decided and context.get_artifact(ANSWER_CLASS).is_graded:
                 granular = comparison.granular()
         except Exception as error:
-            failure = f"verify_granular(): {type(error).__name__}: {error}"
+            failure = f"verify_granular() raised {type(error).__name__}: {error}"
             context.log.warning("%s; the verdict of verify() is not affected", failure)
         context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, passed)
         context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, failure)

@@ -85,7 +85,7 @@ class AnswerKey:
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
         """Return why fields in the strategy are undecided, or None if all of them are decided.
 
-        For example, "field year: 01/02/2024 can be two dates".
+        For example, "field year: 01/02/2024 can be read as two different dates".
         """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
@@ -198,8 +198,9 @@ class BaseAnswer(BaseModel):
         if self.regex:
             return True
         raise TemplateError(
-            f"{type(self).__name__} has neither a VerifiedField with a truth nor a verify() method; create answers to "
-            "loaded templates with BoundTemplate.bind, which adds the truths"
+            f"{type(self).__name__} has neither a VerifiedField with a ground truth nor a verify() "
+            "method; create answers to loaded templates with BoundTemplate.bind, which adds the ground "
+            "truths"
         )
 
     def verify_granular(self) -> float | None:
@@ -333,7 +334,7 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
     for name in sorted({*METHODS, "ground_truth"}):
         method = getattr(cls, name, None)
         if iscoroutinefunction(method) or isasyncgenfunction(method):
-            raise TemplateError(f"{cls.__name__}.{name} is async, but it is never awaited: write `def {name}`")
+            raise TemplateError(f"{cls.__name__}.{name} is async, but it is never awaited; write `def {name}` instead")
     rules: dict[str, FieldRule] = {}
     coercer = TruthCoercer(fields)
     for name, info in fields.items():
@@ -342,7 +343,9 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
         except TemplateError as error:
             raise TemplateError(f"field {name!r} of {cls.__name__}: {error.reason}") from error
         if name in METHODS or (name in OWN_FIELDS and rule is not None):
-            raise TemplateError(f"{cls.__name__} cannot have a field {name!r}, which is reserved: rename it")
+            raise TemplateError(
+                f"{cls.__name__} cannot have a field named {name!r}, which is a reserved name; rename the field"
+            )
         if rule is not None:
             rules[name] = rule.with_coerced_truth(coercer, name)
     declared = getattr(cls, "VerificationStrategy", None)

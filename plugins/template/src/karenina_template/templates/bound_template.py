@@ -69,9 +69,9 @@ class Template:
         """The source text. Raises `TemplateError` for a class whose source is unavailable."""
         if self.own_source is None:
             raise TemplateError(
-                f"the source of {self.answer_class.__name__} is not available: the class was not defined in a file, "
-                "its file has several classes with this name, or it uses names from outside the class; pass the "
-                "template as source code"
+                f"the source of {self.answer_class.__name__} is not available because the class was not "
+                "defined in a file, the file has several classes with this name, or the class uses names "
+                "from outside the class; pass the template as source code"
             )
         return self.own_source
 
@@ -338,7 +338,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
     except Exception:
         return
     if empty.regex is None and empty.correct is None:
-        raise TemplateError(f"{answer.__name__} verifies nothing: add a VerifiedField, a verify() method or self.regex")
+        raise TemplateError(f"{answer.__name__} verifies nothing; add a VerifiedField, a verify() method or self.regex")
 
 
 def as_json(value: object) -> Any:

@@ -159,12 +159,12 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
         if not verdict or verdict == 1:
             return bool(verdict)
     raise InvalidAnswer(
-        f"verify() of {_name(answer)} returned a {type(verdict).__name__}: it must return True, False, None or "
-        "Undecided(why); write `return bool(...)` to return its truth value"
+        f"verify() of {_name(answer)} must return True, False, None or Undecided(why), but returned a "
+        f"value of type {type(verdict).__name__}. To return its truth value, write `return bool(...)`"
     )
 
 
 def _name(answer: BaseAnswer) -> str:
     """Return the template's name for use in a message, with the question's id if the answer has one."""
-    of = f" of question {answer.id}" if answer.id is not None else ""
+    of = f" for question {answer.id}" if answer.id is not None else ""
     return f"the template {type(answer).__name__}{of}"

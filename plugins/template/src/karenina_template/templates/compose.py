@@ -30,7 +30,7 @@ class FieldCheck:
     def __post_init__(self) -> None:
         name: object = self.field
         if not isinstance(name, str) or not name:
-            raise ValueError(f"FieldCheck needs the name of a field, not {self.field!r}")
+            raise ValueError(f"FieldCheck requires a field name, not {self.field!r}")
 
 
 @dataclass(frozen=True, init=False)
@@ -72,10 +72,10 @@ class AtLeastN:
         if n is None and arguments and isinstance(arguments[0], int):
             n = arguments.pop(0)  # type: ignore[assignment]  # checked on the line above
         if not isinstance(n, int) or isinstance(n, bool):
-            raise ValueError(f"AtLeastN needs a whole number as its first argument or as n=, not {n!r}")  # noqa: TRY004
+            raise ValueError(f"AtLeastN requires an integer as its first argument or as n=, not {n!r}")  # noqa: TRY004
         checked = _conditions("AtLeastN", arguments, conditions)
         if not 1 <= n <= len(checked):
-            raise ValueError(f"AtLeastN needs n from 1 to its {len(checked)} conditions, not {n}")
+            raise ValueError(f"AtLeastN requires n from 1 to {len(checked)} (the number of conditions), not {n}")
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "conditions", checked)
 
@@ -100,7 +100,10 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
         raise ValueError(f"{node} needs at least one condition")
     trees = tuple(map(_condition, conditions))
     if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
-        raise ValueError(f"{node} contains the condition {twice[0]!r:.200} twice: remove one, or it would count twice")
+        raise ValueError(
+            f"{node} contains the condition {twice[0]!r:.200} more than once; keep only one, so that it "
+            "is not counted twice"
+        )
     return trees
 
 
@@ -111,7 +114,7 @@ def _condition(condition: object) -> Tree:
     if isinstance(condition, Tree):
         return condition
     raise ValueError(
-        f"a condition must be a field's name, FieldCheck, AllOf, AnyOf or AtLeastN, not {condition!r:.200}"
+        f"a condition must be a field name or a FieldCheck, AllOf, AnyOf or AtLeastN instance, not {condition!r:.200}"
     )
 
 
@@ -138,8 +141,8 @@ def validate(tree: Tree | None, names: Collection[str]) -> None:
             near = get_close_matches(field, names, n=1)
             hints.append(f"{field!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
         raise ValueError(
-            f"the verification strategy names fields that are not verified: {', '.join(hints)}; "
-            f"the fields are {', '.join(names) or 'none'}"
+            f"the verification strategy names fields that are not verified: {', '.join(hints)}; the "
+            f"verified fields are {', '.join(names) or 'none'}"
         )
 
 
@@ -280,9 +283,9 @@ def _from_json(data: object, levels: int) -> Tree:
     kind = data.get("type")
     allowed = {"field_check": {"field"}, "at_least_n": {"n", "conditions"}}.get(str(kind), {"conditions"})
     if kind not in ("field_check", "all_of", "any_of", "at_least_n"):
-        raise ValueError(f"a strategy's type must be all_of, any_of, at_least_n or field_check, not {kind!r}")
+        raise ValueError(f"the strategy type must be all_of, any_of, at_least_n or field_check, not {kind!r}")
     if unknown := sorted(map(str, data.keys() - allowed - {"type"})):
-        raise ValueError(f"{kind} takes {' and '.join(sorted(allowed))}, not {unknown[0]!r}")
+        raise ValueError(f"{kind} accepts only {' and '.join(sorted(allowed))}, not {unknown[0]!r}")
     if kind == "field_check":
         return FieldCheck(data.get("field", ""))
     listed = data.get("conditions", [])

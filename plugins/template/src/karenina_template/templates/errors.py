@@ -7,7 +7,9 @@ from typing import Final
 
 from karenina_core.errors import KareninaError
 
-TRUST_CURE: Final = 'Read it, then `karenina trust FILE` (or --trust-all for one run; in Python, trust="all")'
+TRUST_CURE: Final = (
+    'Read the code, then run `karenina trust FILE` (or use --trust-all for one run; in Python, trust="all")'
+)
 """What to do about code that is not trusted."""
 
 
@@ -43,7 +45,7 @@ class UntrustedTemplate(TemplateError):
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
         super().__init__(
-            f"{code}: this is code that is not trusted, so it was not run. {TRUST_CURE}",
+            f"{code}; this code is not trusted, so it was not run. {TRUST_CURE}",
             line=line,
             template=template,
         )
@@ -69,4 +71,4 @@ def missing_answer_class(names: Sequence[str], line: int | None = None) -> Templ
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
-    return TemplateError(f"the class of the answer must be named Answer: rename {which}", line=line)
+    return TemplateError(f"the answer class must be named Answer; rename {which}", line=line)

@@ -93,8 +93,8 @@ class FieldRule:
         if not isinstance(answer, bool):
             kind = type(primitive)
             raise InvalidAnswer(
-                f"the primitive {kind.__name__} of {kind.__module__} returned {answer!r:.200}, a "
-                f"{type(answer).__name__}: its {'check_trace' if self.reads_trace else 'check'} must return True, "
+                f"the primitive {kind.__name__} in {kind.__module__} returned {answer!r:.200} of type "
+                f"{type(answer).__name__}; {'check_trace' if self.reads_trace else 'check'} must return True, "
                 "False or Undecided(why)"
             )
         return answer == bool(self.truth) if self.reads_trace else answer
@@ -212,7 +212,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 def describe_parameter(name: str) -> str:
     """Return a hint about an unknown parameter of `VerifiedField`, for an error message."""
     near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
-    return near or "; if it is the package of a plugin, install that plugin"
+    return near or "; if it is the package name of a plugin, install that plugin"
 
 
 def is_verified(info: FieldInfo) -> bool:
@@ -273,11 +273,11 @@ class TruthCoercer:
                 return truth
             first = error.errors(include_url=False, include_input=False)[0]
             raise TemplateError(
-                f"the ground truth {truth!r:.200} of field {name!r} does not match its annotation: {first['msg']}"
+                f"the ground truth {truth!r:.200} of field {name!r} does not match the field annotation: {first['msg']}"
             ) from error
         if isinstance(truth, bool) and not isinstance(value, bool) and value == truth and type(value) in (int, float):
             raise TemplateError(
-                f"the ground truth {truth!r} of field {name!r} is a boolean, but its annotation is a number"
+                f"the ground truth {truth!r} of field {name!r} is a boolean, but the field is annotated as a number"
             )
         # a set that is converted to a list has a different order in every process
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value

@@ -96,7 +96,7 @@ class EqualTruths:
             first, id = other[1]
             where = "" if id == question else f" (question {id})"
             rule, does = " and ".join(removing), "makes" if len(removing) == 1 else "make"
-            problem = f"{rule} {does} the truths {text[:60]!r} and {first[:60]!r}{where} of {name!r} equal"
+            problem = f"{rule} {does} the ground truths {text[:60]!r} and {first[:60]!r}{where} of field {name!r} equal"
             self.found.append((question, name, problem, "remove it from `normalize`"))
         equal.setdefault(written, (text, question))
 
@@ -110,7 +110,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
     for text in _texts(value):
         for other in _texts(truth):
             if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):
-                return f"{text[:60]!r} and {other[:60]!r} look alike: {_describe_differences(text, other)}"
+                return f"{text[:60]!r} and {other[:60]!r} look alike but differ: {_describe_differences(text, other)}"
     return None
 
 
@@ -134,7 +134,7 @@ def _describe_differences(text: str, other: str) -> str:
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":
-            parts.append(f"{_name_code_points(text[start:end])} for {_name_code_points(other[first:last])}")
+            parts.append(f"{_name_code_points(text[start:end])} instead of {_name_code_points(other[first:last])}")
     more = len(parts) - _MOST_SHOWN
     return ", ".join(parts[:_MOST_SHOWN]) + (f", and {more} more" if more > 0 else "")
 

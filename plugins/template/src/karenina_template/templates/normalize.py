@@ -256,7 +256,9 @@ class SynonymMap(BaseModel, defer_build=True):
         """Return the map. Raises `ValueError` if aliases that look the same have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
-                raise ValueError(f"the alias {alias!r} occurs twice, with two canonical forms: remove one of them")
+                raise ValueError(
+                    f"the alias {alias!r} occurs more than once with different canonical forms; keep only one"
+                )
         return self
 
     @cached_property
@@ -278,9 +280,9 @@ def _check_name(name: str) -> str:
         return name
     near = get_close_matches(name, _functions, n=1)
     raise ValueError(
-        f"unknown normalizer {name!r}{f'; did you mean {near[0]!r}?' if near else ''} "
-        f"(the normalizers are {', '.join(_functions)}, "
-        "{type: synonym_map, mapping: {...}} or in Python SynonymMap, and those of plugins)"
+        f"unknown normalizer {name!r}{f'; did you mean {near[0]!r}?' if near else ''} (the "
+        f"normalizers are {', '.join(_functions)}, {{type: synonym_map, mapping: {{...}}}} or, in "
+        "Python, SynonymMap, and those provided by plugins)"
     )
 
 
@@ -291,7 +293,9 @@ Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
     """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
     if EXACT in normalizers and len(normalizers) > 1:
-        raise ValueError(f"{EXACT!r} compares code points, so it must be alone: remove it, or the others")
+        raise ValueError(
+            f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; remove it or the others"
+        )
     return tuple(normalizers)
 
 
@@ -306,11 +310,11 @@ def register_normalizer(name: str, function: Callable[[str], str]) -> None:
     spaces.
     """
     if not name or name != name.strip():
-        raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")
+        raise ValueError(f"a normalizer name must not be empty or have surrounding spaces, got {name!r}")
     registered = _functions.setdefault(name, function)
     if registered is not function:
         one, other = (getattr(f, "__module__", None) or __name__ for f in (registered, function))
-        raise ValueError(f"two normalizers have the name {name!r}, in {one} and in {other}: rename one of them")
+        raise ValueError(f"two normalizers are named {name!r}, one in {one} and one in {other}; rename one of them")
 
 
 def known_normalizers() -> tuple[str, ...]:

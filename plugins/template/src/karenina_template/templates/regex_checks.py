@@ -70,7 +70,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
         raise TemplateError(f"self.regex[{name!r}] must be a pattern or a mapping, not a {type(declared).__name__}")
     for key in declared:
         if key not in _KEYS:
-            raise TemplateError(f"self.regex[{name!r}] has no key {key!r}{did_you_mean(str(key), _KEYS)}")
+            raise TemplateError(f"self.regex[{name!r}] has an unknown key {key!r}{did_you_mean(str(key), _KEYS)}")
     for key in ("pattern", "expected"):
         if key not in declared:
             raise TemplateError(f"self.regex[{name!r}] has no {key!r}")
@@ -82,9 +82,9 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
             f"self.regex[{name!r}] has an unknown match_type {match_type!r}{did_you_mean(str(match_type), MATCH_TYPES)}"
         )
     if match_type == "all" and not isinstance(expected, list | tuple | set | frozenset):
-        raise TemplateError(f"self.regex[{name!r}]: the match_type 'all' needs a list as expected")
+        raise TemplateError(f"self.regex[{name!r}]: match_type 'all' requires `expected` to be a list")
     if match_type == "count" and (isinstance(expected, bool) or not isinstance(expected, int)):
-        raise TemplateError(f"self.regex[{name!r}]: the match_type 'count' needs a whole number as expected")
+        raise TemplateError(f"self.regex[{name!r}]: match_type 'count' requires `expected` to be an integer")
     matches = _matches(name, pattern, text)
     return {
         "pattern": pattern,

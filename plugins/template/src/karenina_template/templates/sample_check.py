@@ -74,7 +74,7 @@ def check_samples(bound: BoundTemplate) -> str | None:
     if not _is_mistake(failure, bound, knows_truth=truth is not None):
         return None
     shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
-    problem = f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}"
+    problem = f"{failure.step} fails for every answer{', including the ground truth' * bool(truth)}: {shown}"
     if failure.step != _VERIFY or isinstance(failure.error, InvalidAnswer):
         raise TemplateError(problem)
     return problem

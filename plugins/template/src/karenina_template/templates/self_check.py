@@ -133,7 +133,7 @@ def _check_rule(
     yield from _find_two_dates(name, rule)
     if rule.reads_trace or primitive.is_slow:
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
-        yield Flaw("unchecked", name, f"the truth of {name!r} cannot be checked: {kind} {why}")
+        yield Flaw("unchecked", name, f"the ground truth of field {name!r} cannot be checked because {kind} {why}")
         return
     try:
         if rule.truth is not None:
@@ -144,17 +144,25 @@ def _check_rule(
             return
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
-            what = f"whether {name!r} rejects wrong values cannot be checked: {kind} defines no changed value"
+            what = (
+                f"it cannot be checked whether field {name!r} rejects wrong values because {kind} defines no "
+                "changed value"
+            )
             yield Flaw("unchecked", name, f"{what} for {_short_repr(rule.truth)}")
             return
         changed[name] = wrong
         if rule.passes(wrong, "") is True:
             what = (
-                f"the field {name!r} accepts wrong values, such as {_short_repr(wrong)} for {_short_repr(rule.truth)}"
+                f"the field {name!r} accepts wrong values, such as {_short_repr(wrong)} instead of "
+                f"{_short_repr(rule.truth)}"
             )
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything
-        yield Flaw("warning", name, f"{kind} fails for the truth of {name!r}: {type(error).__name__}: {error}")
+        yield Flaw(
+            "warning",
+            name,
+            f"{kind} raised an error for the ground truth of field {name!r}: {type(error).__name__}: {error}",
+        )
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
@@ -172,9 +180,13 @@ def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
     for part, written in parts.items():
         share = sum(written in value for value in values) / len(values)
         if (len(written) == 1 and written.isascii()) or share >= _NEARLY_EVERY:
-            what = f"the substring {part!r} of {name!r} occurs in nearly every value"
+            what = f"the substring {part!r} of field {name!r} occurs in nearly every value"
             yield Flaw(
-                "warning", name, what, "use a longer one, or a pattern (RegexMatch) for a whole word", "verify_with"
+                "warning",
+                name,
+                what,
+                "use a longer substring, or match a whole word with a pattern (RegexMatch)",
+                "verify_with",
             )
 
 
@@ -184,8 +196,10 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
         return
     readings = read_dates(rule.truth)
     if len(readings) > 1:
-        what = f"the truth {_short_repr(rule.truth)} of {name!r} can be two dates"
-        yield Flaw("warning", name, what, f"write it as {readings[0].at.date()}, as it is read now", "ground_truth")
+        what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} can be read as two different dates"
+        yield Flaw(
+            "warning", name, what, f"write it as {readings[0].at.date()}, which is how it is read now", "ground_truth"
+        )
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
@@ -193,12 +207,20 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
     if the primitive ignores ground truths, otherwise an error.
     """
     kind = type(rule.primitive).__name__
-    what = f"the truth {_short_repr(rule.truth)} of {name!r} does not pass its own {kind}"
+    what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} does not pass the field's own {kind}"
     try:
         rule.primitive.check_expected(None)
     except (ValueError, TypeError):
-        return Flaw("error", name, f"{what}, so no answer would", "correct one of them", "ground_truth")
-    return Flaw("warning", name, what, "correct one of them; the truth itself is not compared", "ground_truth")
+        return Flaw(
+            "error", name, f"{what}, so no answer can pass", "correct the ground truth or the primitive", "ground_truth"
+        )
+    return Flaw(
+        "warning",
+        name,
+        what,
+        "correct the ground truth or the primitive; the ground truth itself is not compared",
+        "ground_truth",
+    )
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
@@ -209,8 +231,11 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_input=False):
             name = str(problem["loc"][0]) if problem["loc"] else None
-            what = f"a judge cannot give the truth {_short_repr(values.get(name or ''))} of {name!r}: {problem['msg']}"
-            yield Flaw("warning", name, what, "correct the type or the truth", "ground_truth")
+            what = (
+                f"a judge cannot return the ground truth {_short_repr(values.get(name or ''))} of field "
+                f"{name!r}: {problem['msg']}"
+            )
+            yield Flaw("warning", name, what, "correct the type or the ground truth", "ground_truth")
     except Exception:  # the code of a class may need all values
         return
 
@@ -229,17 +254,26 @@ def _check_verify(
         correct = bound.expected()
         truth = {name: correct[name] for name in fields} if correct.keys() >= fields else {}
     if not truth:
-        yield Flaw("unchecked", None, "whether verify() accepts the truth cannot be checked: no field has a truth")
+        yield Flaw(
+            "unchecked",
+            None,
+            "it cannot be checked whether verify() accepts the ground truth because not all fields have a ground truth",
+        )
         return
     if _verdict(bound, truth) is False:
-        yield Flaw("error", None, "verify() does not accept the truth", "correct verify() or the truth")
+        yield Flaw("error", None, "verify() does not accept the ground truth", "correct verify() or the ground truth")
     wrong = {name: value for name, value in changed.items() if name in fields}
     if wrong.keys() < fields:
         yield Flaw(
-            "unchecked", None, "whether verify() rejects wrong values cannot be checked: not all fields have one"
+            "unchecked",
+            None,
+            "it cannot be checked whether verify() rejects wrong values because not all fields have a "
+            "wrong value to try",
         )
     elif _verdict(bound, wrong) is True:
-        yield Flaw("warning", None, "verify() accepts an answer in which every field is wrong", "make it stricter")
+        yield Flaw(
+            "warning", None, "verify() accepts an answer in which every field is wrong", "make verify() stricter"
+        )
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
@@ -266,10 +300,13 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
         if not text:
             yield Flaw("warning", name, f"the field {name!r} has no description", _SAY_WHAT, "description")
         elif not set(words) - _VAGUE_WORDS:
-            what = f"the description of {name!r} is not informative: {text!r}"
+            what = f"the description of field {name!r} is not informative: {text!r}"
             yield Flaw("warning", name, what, _SAY_WHAT, "description")
         elif _VERDICT.search(text):
-            what = f"the description of {name!r} asks for a verdict, but a judge does not know the truth: {text[:80]!r}"
+            what = (
+                f"the description of field {name!r} asks for a verdict, but a judge does not know the ground "
+                f"truth: {text[:80]!r}"
+            )
             yield Flaw("warning", name, what, "ask for what the response says", "description")
         else:
             first = seen.setdefault(" ".join(words), name)
@@ -284,11 +321,14 @@ def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
     """
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
-            what = f"the field {name!r} has {constraint}, which is not shown to the judge, nor applied to its value"
+            what = f"the field {name!r} has {constraint}, which is neither shown to the judge nor applied to its value"
             if constraint.startswith("a single"):
                 yield Flaw("warning", name, what, "add the other values", "type")
             else:
-                how = f"remove it, or show it with json_schema_extra={{{SHOW!r}: True}}, if it is not the truth"
+                how = (
+                    "remove it or, if it does not reveal the ground truth, show it with "
+                    f"json_schema_extra={{{SHOW!r}: True}}"
+                )
                 yield Flaw("warning", name, what, how)
 
 
@@ -315,8 +355,11 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                 others = [choice for choice in choices if choice != truth and contains(text, choice)]
                 if contains(text, truth) and not others:
                     of = "" if owner == name else f" of {owner!r}"
-                    what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
-                    yield Flaw("warning", name, what, "remove it there", part)
+                    what = (
+                        f"the {part} of field {name!r} contains the ground truth{of}, {truth!r}, which the judge "
+                        "would see"
+                    )
+                    yield Flaw("warning", name, what, "remove the ground truth", part)
 
 
 def _shown_texts(

@@ -81,8 +81,8 @@ class DuplicatePrimitive(ValueError):
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
-            f"two primitives have the name {name}, in {modules[0]} and in {modules[1]}: "
-            "rename one of them, or block its plugin"
+            f"two primitives are named '{name}', one in {modules[0]} and one in {modules[1]}; rename one "
+            "of them, or block its plugin"
         )
         self.name = name
         self.modules = modules
@@ -97,8 +97,8 @@ class UnknownPrimitive(ValueError):
         self.nearest = near[0] if near else None
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
         super().__init__(
-            f"there is no primitive {name!r}{hint} The primitives are {', '.join(sorted(_known))}; "
-            "if a plugin provides it, install the plugin"
+            f"unknown primitive {name!r}{hint or '.'} Choose one of {', '.join(sorted(_known))}, or "
+            "install the plugin that provides the primitive"
         )
 
 

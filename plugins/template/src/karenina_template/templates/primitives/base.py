@@ -28,12 +28,12 @@ class Undecided:
     def __post_init__(self) -> None:
         why = str(self.why)
         if len(why) > _LONGEST_REASON:
-            note = f" ... (cut, {len(why):,} characters)"
+            note = f" ... (truncated from {len(why):,} characters)"
             why = why[: _LONGEST_REASON - len(note)] + note
         object.__setattr__(self, "why", why)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is neither true nor false: compare it with `is True`, or use isinstance")
+        raise TypeError(f"{self!r} is neither true nor false; compare it with `is True`, or use isinstance")
 
 
 class Primitive(BaseModel):
@@ -117,4 +117,4 @@ class Primitive(BaseModel):
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
         """Return (but do not raise) the error for an invalid ground truth. `needed` describes a valid ground truth."""
-        return ValueError(f"{type(self).__name__} needs {needed} as ground truth, not {expected!r:.200}")
+        return ValueError(f"{type(self).__name__} requires {needed} as the ground truth, not {expected!r:.200}")

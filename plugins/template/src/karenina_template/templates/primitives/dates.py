@@ -26,7 +26,7 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
-        return Undecided(f"{plain(extracted)} can be two dates")
+        return Undecided(f"{plain(extracted)} can be read as two different dates")
     return True in verdicts
 
 
@@ -54,7 +54,9 @@ def _check_format(format: str | None) -> str | None:
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
         if parsed is None or parsed.at.date() != sample:
-            raise ValueError(f"the format {format!r} must contain year, month and day, in the codes of strptime")
+            raise ValueError(
+                f"the format {format!r} must contain the year, month and day as strptime codes, such as %Y-%m-%d"
+            )
     return format
 
 
@@ -96,7 +98,7 @@ class DateMatch(_DatePrimitive):
             return True
         verdict = _decide(extracted, readings, lambda reading: reading.at.date() == right)
         if verdict is False and any(reading.at.date() in others for reading in readings):
-            return Undecided(f"the truth {plain(expected)} can be two dates")
+            return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict
 
     def _truth(self, expected: object) -> Moment:
@@ -188,7 +190,9 @@ class DateRange(Primitive, defer_build=True):
             raise ValueError("DateRange needs min, max or both")
         if low is not None and high is not None:
             if _aware(low) != _aware(high) and low.has_time and high.has_time:
-                raise ValueError(f"min {self.min} and max {self.max} must both have a time zone, or neither")
+                raise ValueError(
+                    f"min {self.min} and max {self.max} must either both have a time zone or both have none"
+                )
             if not _not_after(low, high):
                 raise ValueError(f"min {self.min} is after max {self.max}")
         return self

@@ -88,7 +88,7 @@ class SetContainment(Primitive, defer_build=True):
     def _overlap_only(self) -> Self:
         """Return the primitive. Raises `ValueError` if `min_overlap` is set in any mode other than "overlap"."""
         if self.min_overlap is not None and self.mode != "overlap":
-            raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
+            raise ValueError(f"min_overlap can be set only for mode 'overlap', not for {self.mode!r}")
         return self
 
     def check_expected(self, expected: object) -> None:

@@ -83,19 +83,21 @@ class NumberWithUnit(Primitive, defer_build=True):
             return False
         quantities = find_quantities(text, self.decimal)
         if _PART.search(text) and not _PART.search(f"{expected} {self.unit}"):
-            return Undecided(f"{_quoted(text)} has a part or a multiple in words, which is not calculated")
+            return Undecided(
+                f"{_quoted(text)} contains a fraction or multiple in words, which is not converted to a number"
+            )
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
             return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is True for quantity in quantities):
-                return Undecided(f"{_quoted(text)} may be negative because of its words")
+                return Undecided(f"words in {_quoted(text)} may make the number negative")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
-        return Undecided(f"{_quoted(text)} has {len(verdicts)} numbers, and the truth may be one of them")
+        return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
     def _truth(self, expected: object) -> Quantity:
         """Return the ground truth as a quantity, with the unit in `unit` if it has none of its own.
@@ -123,9 +125,11 @@ class NumberWithUnit(Primitive, defer_build=True):
             return value.numbers[0] / _HUNDRED == truth.numbers[0]
         if same_number is False and not value.unit and find_unit(truth.unit) == "%":
             is_share = value.numbers[0] * _HUNDRED == truth.numbers[0]
-            return is_share and Undecided("the value has no unit, and equals the truth's percentage as a fraction")
+            return is_share and Undecided(
+                "the value has no unit, but equals the percentage in the ground truth when read as a fraction"
+            )
         if same_number is False and self.unit == "%" and value.numbers[0] == truth.numbers[0] * _HUNDRED:
-            return Undecided("the truth has no unit, and may be a fraction")
+            return Undecided("the ground truth has no unit and may be a fraction")
         return same_unit if same_number is True else same_number
 
 
@@ -152,19 +156,21 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     if not truth:
         if unit is not None:
             is_money = kind_of_unit(unit) == "money"
-            return is_money or Undecided(f"the value is in {value}, and the truth has no unit")
+            return is_money or Undecided(f"the value is in {value}, but the ground truth has no unit")
         is_counted = _noun(value.split()[0]) not in MULTIPLES
-        return is_counted or Undecided(f"the value is a number of {value}, and the truth has no unit")
+        return is_counted or Undecided(f"the value is a number of {value}, but the ground truth has no unit")
     if unit is not None and truth_unit is not None:
         if unit == truth_unit or (unit == "°" and truth_unit in _TEMPERATURES):
             return True
         if truth_unit == "°" and unit in _TEMPERATURES:
-            return Undecided(f"the value is in {value}, and the truth in degrees of an unknown scale")
+            return Undecided(f"the value is in {value}, but the ground truth is in degrees on an unknown scale")
         same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit)
-        return same_kind and _OtherUnit(f"the value is in {value}, and the truth in {truth}: units are not converted")
+        return same_kind and _OtherUnit(
+            f"the value is in {value} and the ground truth is in {truth}, but units are not converted"
+        )
     if [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
-    return Undecided(f"whether {value!r:.40} is the unit {truth!r:.40} is not known")
+    return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
 
 
 def _noun(word: str) -> str:
@@ -184,19 +190,19 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
             return (number, value.high[0]) == (right, truth.high[0])
         (low, high), single = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
         return low <= single <= high and Undecided(
-            "either the value or the truth is a range, and the other is a number in it"
+            "either the value or the ground truth is a range, and the other is a number within that range"
         )
     if value.sign != truth.sign:
         limits = [(value.sign, number, right), (truth.sign, right, number)]
         fits = all(_is_within(sign, limit, tested) for sign, limit, tested in limits)
-        return fits and Undecided("either the value or the truth is a limit, and the other is within it")
+        return fits and Undecided("either the value or the ground truth is a limit, and the other is within that limit")
     if number == right:
         return True
     other = not set(value.numbers).isdisjoint(truth.numbers)
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
     return other and Undecided(
-        "the value can be read as two numbers: its mark is a decimal mark or a thousands separator"
+        "a number can be read in two ways because its mark may be a decimal mark or a thousands separator"
     )
 
 

@@ -33,8 +33,8 @@ class SimilarityUnavailable(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "comparing texts by meaning (SemanticMatch) needs an embedding model, but no plugin provides one: "
-            f"{install_command('karenina-embedding')}"
+            "comparing strings by meaning (SemanticMatch) requires an embedding model, but no plugin "
+            f"provides one. To install one, run: {install_command('karenina-embedding')}"
         )
 
 

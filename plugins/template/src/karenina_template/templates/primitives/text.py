@@ -83,7 +83,9 @@ class ExactMatch(Primitive, defer_build=True):
             raise self._wrong_truth("a string", expected)
         normalized = normalize(truth, self.normalize)
         if truth and not normalized:
-            raise self._wrong_truth(f"a string that is not empty after {list(self.normalize)}", expected)
+            raise self._wrong_truth(
+                f"a string that is not empty after normalization ({list(self.normalize)})", expected
+            )
         return normalized
 
 
@@ -99,8 +101,8 @@ class _Contains(Primitive, defer_build=True):
         """Return the primitive. Raises `ValueError` if a substring is empty after normalization."""
         for substring in self.substrings:
             if not normalize(substring, self.normalize):
-                after = f" after {list(self.normalize)}" if substring else ""
-                raise ValueError(f"the substring {substring!r} is empty{after}: it would occur in every text")
+                after = f" after normalization with {list(self.normalize)}" if substring else ""
+                raise ValueError(f"the substring {substring!r} is empty{after} and would occur in every string")
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:

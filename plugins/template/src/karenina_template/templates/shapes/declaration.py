@@ -89,7 +89,7 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
                 raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, names)}", line=node.lineno)
     shown = shorten_source(node)
     raise scope.code(
-        node, f"the annotation `{shown}` is not made of built-in types, Literal, unions and classes of this file"
+        node, f"the annotation `{shown}` does not consist of built-in types, Literal, unions and classes in this file"
     )
 
 
@@ -116,7 +116,8 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
         return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
         raise TemplateError(
-            f"`{shorten_source(node)}`: {kind} takes {_ARGUMENTS[kind]} types in its brackets, not {len(items)}",
+            f"`{shorten_source(node)}`: the number of types in the brackets of {kind} must be "
+            f"{_ARGUMENTS[kind]}, not {len(items)}",
             line=node.lineno,
         )
     return Annotation(kind, tuple(read_annotation(item, scope) for item in items))
@@ -136,7 +137,7 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
-            f"Literal needs strings, whole numbers, booleans or None, not {shorten_source(node)}", line=node.lineno
+            f"Literal accepts only strings, integers, booleans and None, not {shorten_source(node)}", line=node.lineno
         )
     return type(value).__name__, value
 

@@ -170,7 +170,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             number = read_value(operand, scope)
             if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-                raise TemplateError(f"a sign needs a number: {shorten_source(node)}", line=node.lineno)
+                raise TemplateError(f"a sign must be followed by a number: {shorten_source(node)}", line=node.lineno)
             return -number if isinstance(node.op, ast.USub) else number
         case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
             members = scope.enums[name]

@@ -25,7 +25,7 @@ _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _OTHER_TYPES: Final = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
 _ALONE: Final = "a single possible value"
-_BESIDE: Final = "a literal beside other types"
+_BESIDE: Final = "a literal combined with other types"
 
 _PLAIN: Final = frozenset(
     {"$ref", "type", "required", "enum", "const", "description", "format", "pattern", "minimum", "maximum"}
@@ -65,7 +65,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     try:
         raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
     except PydanticInvalidForJsonSchema as error:
-        raise TemplateError(f"an annotation of {cls.__name__} has no JSON Schema: {error.message}") from error
+        raise TemplateError(f"an annotation in {cls.__name__} has no JSON Schema: {error.message}") from error
     definitions: Json = raw.get("$defs", {})
     root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
     _refuse_nested_rules(definitions, cls)
@@ -204,7 +204,7 @@ class _Cleaning:
             hidden.append("a pattern")
             del part["pattern"]
         if "patternProperties" in part:
-            hidden.append("a pattern of keys")
+            hidden.append("a pattern for keys")
             (part["additionalProperties"], *_) = part.pop("patternProperties").values()
         step = part.get("multipleOf", 1 if part.get("type") == "integer" else None)
         if leaves_one_value(map(part.get, _BOUNDS), step):
@@ -314,6 +314,7 @@ def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
         for name, part in definition.get("properties", {}).items():
             if VERIFICATION in part:
                 raise TemplateError(
-                    f"field {name!r} of the nested model {model} is a VerifiedField, but only a template's own "
-                    f"fields can be: use Field(description=...) there, and verify the field that holds the {model}"
+                    f"field {name!r} of the nested model {model} is a VerifiedField, but only fields of the "
+                    "template itself can be VerifiedFields. Use Field(description=...) in the nested model, and "
+                    f"verify the template field that contains the {model}"
                 )

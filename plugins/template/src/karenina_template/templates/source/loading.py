@@ -155,7 +155,7 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
             raise error.at(_find_line(error, filename)) from error
         except Exception as error:
             raise TemplateError(
-                f"the trusted source fails: {type(error).__name__}: {error}", line=_find_line(error, filename)
+                f"the trusted source raised an error: {type(error).__name__}: {error}", line=_find_line(error, filename)
             ) from error
         finally:
             sys.modules.pop(module.__name__, None)

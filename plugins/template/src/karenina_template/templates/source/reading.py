@@ -157,7 +157,7 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
                 raise scope.code(statement, f"class {node.name} has the method {name}()")
             case _:
                 raise scope.code(
-                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a declaration of a field"
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a field declaration"
                 )
 
 
@@ -174,14 +174,14 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
         meaning = scope.meaning(base)
         if meaning not in {"BaseAnswer", "BaseModel", "str", "int", *_ENUMS}:
             raise scope.code(
-                base, f"class {node.name} has the base `{shorten_source(base)}`, which is not a base of templates"
+                base, f"class {node.name} has the base class `{shorten_source(base)}`, which templates may not use"
             )
         names.append(meaning)
     if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
         return set(names)
     if not names:
-        raise scope.code(node, f"class {node.name} has no base; it must be BaseAnswer, BaseModel or Enum")
-    raise scope.code(node, f"class {node.name} has several bases")
+        raise scope.code(node, f"class {node.name} has no base class; it must be BaseAnswer, BaseModel or Enum")
+    raise scope.code(node, f"class {node.name} has several base classes")
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
@@ -194,7 +194,11 @@ def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclara
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 if name in members or name.startswith("_"):
-                    raise TemplateError(f"enumeration {node.name} cannot have a member {name!r}", line=statement.lineno)
+                    raise TemplateError(
+                        f"enumeration {node.name} cannot have the member {name!r}, which is a duplicate or starts "
+                        "with an underscore",
+                        line=statement.lineno,
+                    )
                 members[name] = _enum_value(read_value(value, scope), bases, statement)
             case ast.Expr() | ast.Pass():
                 continue
@@ -229,7 +233,7 @@ def _read_model(
     """
     (base,) = bases
     if base in ("str", "int"):
-        raise scope.code(node, f"class {node.name} has the base {base}")
+        raise scope.code(node, f"class {node.name} has the base class {base}")
     parent = declared.get(base)
     inherited = parent if isinstance(parent, ModelDeclaration) else None
     own: dict[str, FieldDeclaration] = {}
@@ -238,15 +242,17 @@ def _read_model(
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 if name in own:
-                    raise TemplateError(f"{node.name} declares the field {name!r} twice", line=statement.lineno)
+                    raise TemplateError(
+                        f"{node.name} declares the field {name!r} more than once", line=statement.lineno
+                    )
                 own[name] = _read_field(name, statement, scope)
             case ast.ClassDef():
                 if strategy is not None:
-                    raise TemplateError(f"{node.name} has two strategies", line=statement.lineno)
+                    raise TemplateError(f"{node.name} has more than one VerificationStrategy", line=statement.lineno)
                 strategy = _read_strategy(statement, scope)
             case ast.Assign():
                 raise scope.code(
-                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a declaration of a field"
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is not a field declaration"
                 )
     fields = {**(inherited.fields if inherited else {}), **own}
     is_answer = inherited.is_answer if inherited else base == "BaseAnswer"
@@ -351,7 +357,7 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
     others, options = dict[str, ast.expr](), dict[str, ast.expr]()
     for key, argument in named.items():
         if key in own:
-            raise TemplateError(f"VerifiedField was passed the argument {key!r} twice", line=node.lineno)
+            raise TemplateError(f"VerifiedField was passed the argument {key!r} more than once", line=node.lineno)
         (own if key in VERIFIED else options if is_option(key) else others)[key] = argument
     return own, others, options
 
@@ -396,7 +402,10 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):
-        raise TemplateError("Field takes one positional argument, the default", line=node.lineno)
+        raise TemplateError(
+            "Field accepts only one positional argument, the default, which cannot be combined with default=...",
+            line=node.lineno,
+        )
     if positional:
         named = {"default": positional[0], **named}
     described = named.pop("description", None)
@@ -426,11 +435,12 @@ def _check_reachable(
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
             raise TemplateError(
-                f"{answer.name} cannot have a field {name!r}, which is reserved: rename it", line=item.line
+                f"{answer.name} cannot have a field named {name!r}, which is a reserved name; rename the field",
+                line=item.line,
             )
     if not any(item.rule for item in answer.fields.values()):
         raise TemplateError(
-            f"{answer.name} verifies nothing: add a VerifiedField or a verify() method",
+            f"{answer.name} verifies nothing; add a VerifiedField or a verify() method",
             line=answer.line,
         )
     _check_nested_models(answer, (), declared, scope, set())
@@ -451,8 +461,9 @@ def _check_nested_models(
     for item in model.fields.values():
         if above and item.rule is not None:
             raise TemplateError(
-                f"field {item.name!r} of the nested model {model.name} is a VerifiedField, but only fields of the "
-                f"template itself can be: use Field(description=...) there, and verify the field with the {model.name}",
+                f"field {item.name!r} of the nested model {model.name} is a VerifiedField, but only fields of "
+                "the template itself can be VerifiedFields. Use Field(description=...) in the nested model, "
+                f"and verify the template field that contains the {model.name}",
                 line=item.line,
             )
         for name in sorted(item.annotation.classes()):
