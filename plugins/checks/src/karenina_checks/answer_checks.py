@@ -29,11 +29,12 @@ class ChecksSettings(BaseModel):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     abstention_enabled: bool = Field(
-        default=False, description="Ask the judge whether the answer abstains; such answers are not parsed."
+        default=False, description="Ask the judge whether the answer abstains. Answers that abstain are not parsed."
     )
     sufficiency_enabled: bool = Field(
         default=False,
-        description="Ask the judge whether the answer suffices to fill the template; others are not parsed.",
+        description="Ask the judge whether the answer is sufficient to fill the template. Insufficient answers are "
+        "not parsed.",
     )
 
 
@@ -66,7 +67,9 @@ class AbstentionCheck(JudgeCheck):
     task = ABSTENTION_DETECTION
     schema = ABSTENTION_SCHEMA
     verdict = ABSTAINED
-    without_text = Detection(False, reasoning="no call to the judge: the response has no text, so it refuses nothing")
+    without_text = Detection(
+        False, reasoning="the judge was not called because the response has no text and therefore refuses nothing"
+    )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if `abstention_enabled` is true, in every evaluation mode."""
@@ -114,7 +117,9 @@ class SufficiencyCheck(JudgeCheck):
     task = SUFFICIENCY_DETECTION
     schema = SUFFICIENCY_SCHEMA
     verdict = SUFFICIENT
-    without_text = Detection(False, reasoning="no call to the judge: the response has no text to fill a template from")
+    without_text = Detection(
+        False, reasoning="the judge was not called because the response has no text from which to fill a template"
+    )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if `sufficiency_enabled` is true. This slot does not exist in the `rubric_only` mode."""
@@ -126,7 +131,7 @@ class SufficiencyCheck(JudgeCheck):
         if not not_failed:
             return not_failed
         if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:
-            return Skip("the template has no field for a judge")
+            return Skip("the template has no fields for a judge")
         return True
 
     def triggers(self, detected: bool) -> bool:

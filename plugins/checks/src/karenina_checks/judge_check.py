@@ -106,7 +106,7 @@ class JudgeCheck(CheckStage):
 
     def request(self, context: VerificationContext, response: str) -> str:
         """Return the part of the prompt about the item. Subclasses must define this method."""
-        raise NotImplementedError(f"{type(self).__name__} has no prompt: define request()")
+        raise NotImplementedError(f"{type(self).__name__} must define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Return the judge's verdict, or `without_text` if the response has no text.

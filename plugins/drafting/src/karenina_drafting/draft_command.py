@@ -85,9 +85,13 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
     open_ones = every_open[:limit]
     wanted = tuple(question for question in open_ones if (question.raw_answer or "").strip())
     if not wanted:
-        why = "all of them have a template" if questions and not open_ones else "none has an answer"
-        cure = "add a column `answer` (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
-        raise ConfigError([f"there are no questions to draft templates for: {why}; {cure}"])
+        why = (
+            "all questions already have a template"
+            if questions and not open_ones
+            else "none of the questions has an answer"
+        )
+        cure = "add an `answer` column (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
+        raise ConfigError([f"there is nothing to draft because {why}; {cure}"])
     missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))
 
@@ -126,8 +130,8 @@ def make_config(
     applied = {name: value for name, value in used.items() if name not in _FIXED}
     models = len(applied.get("parsing_models") or ())
     if models != 1:
-        problem = "no model is given" if not models else f"{models} models are given, but drafts need exactly one"
-        raise ConfigError([f"{problem}: name it with --model, for example --model openai:NAME"])
+        problem = "no model was given" if not models else f"{models} models were given, but drafts need exactly one"
+        raise ConfigError([f"{problem}; specify one with --model, for example --model openai:NAME"])
     recorded: dict[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
     values = {
         "run_name": RUN_NAME,
@@ -143,9 +147,9 @@ def make_config(
 app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
-    "  0    the file was written, even if drafts are left to you\n"
-    "  2    bad input, such as an output that exists; no model was called\n"
-    "  3    the budget is spent; the same command with a larger one continues\n"
+    "  0    the file was written, even if some drafts are left to you\n"
+    "  2    bad input, such as an output file that already exists; no model was called\n"
+    "  3    the budget is spent; run the same command with a larger budget to continue\n"
     "  4    the model failed for every question\n"
 )
 
@@ -155,13 +159,13 @@ EPILOG: Final = (
 def draft(
     ctx: typer.Context,
     *,
-    file: Annotated[Path, benchmark_argument("Questions and their answers: a table, or a benchmark.")],
+    file: Annotated[Path, benchmark_argument("Questions and their answers, as a table or a benchmark.")],
     model: Annotated[str | None, model_option("--model", "-m", f"The model that drafts: {SPEC_HELP}")] = None,
     output: Annotated[
         Path | None,
         output_option(
-            "The YAML file to write for review; it must not exist yet. Default: FILE's name with .draft.yaml, in "
-            "this folder."
+            "The YAML file to write for review; it must not exist yet. Default: the name of FILE with the suffix "
+            ".draft.yaml, in the current folder."
         ),
     ] = None,
     from_response: Annotated[
@@ -210,7 +214,7 @@ def draft(
         if unused:
             screen.note(f"These settings have no effect on drafts: {', '.join(unused)}.")
         if selection.with_template:
-            screen.note(f"{quantity(selection.with_template, 'question')} with a template: not drafted.")
+            screen.note(f"Skipped {quantity(selection.with_template, 'question')} with a template.")
         check_output(results)
         request = RunRequest(
             items, used, output=results, journal=journal or default_journal(results), config_file=setup.config
@@ -234,7 +238,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
     passed = [draft for draft in drafts if draft.answer is not None]
     first = sum(draft.tries == 1 for draft in passed)
-    typer.echo(f"Drafts   {len(passed)} of {len(drafts)} pass their checks, {first} at the first try")
+    typer.echo(f"Drafts   {len(passed)} of {len(drafts)} passed their checks, {first} on the first try")
     left = [draft for draft in drafts if draft.answer is None]
     if left:
         typer.echo(f"To you   {quantity(len(left), 'question')} without a draft:")
@@ -242,11 +246,10 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
             typer.echo(f"         {in_one_line(draft.question.id)}: {in_one_line(draft.reason or '')}")
     marked = sum(len(foreign_synonyms(draft)) for draft in passed)
     if marked:
-        typer.echo(
-            f"Marked   {quantity(marked, 'synonym')} that the answers do not contain: keep only what is the same thing"
-        )
+        typer.echo(f"Marked   {quantity(marked, 'synonym')} that the answers do not contain; keep only exact synonyms")
     typer.echo(
-        f"Review   {target}: read every field before you use it; `karenina show {quote(str(results))}` prints the calls"
+        f"Review   {target}: read every field before you use the file; `karenina show {quote(str(results))}` prints "
+        "the calls"
     )
 
 
@@ -281,5 +284,5 @@ def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]
     if all(draft.failed for draft in asked):
-        screen.note("The model failed for every question: fix the cause, move the output, and run this again.")
+        screen.note("The model failed for every question. Fix the cause, move the output, and run the command again.")
         raise typer.Exit(ExitCode.NOTHING_JUDGED)

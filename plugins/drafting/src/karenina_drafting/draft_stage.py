@@ -154,7 +154,7 @@ class DraftingSettings(BaseModel):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     draft_templates: bool = Field(
-        default=False, description="Draft a template for each question; `karenina draft` sets it."
+        default=False, description="Draft a template for each question; set by `karenina draft`."
     )
     draft_tries: int = Field(default=3, ge=1, le=10, description="The maximum number of drafts per question.")
 
@@ -213,7 +213,7 @@ class DraftTemplate(Stage):
         }
         context.set_result_field(RESULT_FIELD, record)
         if not checked.passed:
-            context.veto(f"the draft does not pass its checks: {'; '.join(checked.problems)}")
+            context.veto(f"the draft did not pass its checks: {'; '.join(checked.problems)}")
 
 
 async def _draft(context: VerificationContext) -> _Attempt:

@@ -60,7 +60,7 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
     The draft has `failed` if the result has no verdict or no recorded draft.
     """
     if result is None:
-        return Draft(question, reason="it has no answer")
+        return Draft(question, reason="the question has no answer")
     recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
     if not result.outcome.judged or not isinstance(recorded, Mapping):
         return Draft(question, reason=f"the model failed: {result.why()}", failed=True)
@@ -91,7 +91,12 @@ def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> 
 def check_new(path: Path) -> None:
     """Raise `ConfigError` if the file exists, because drafts never overwrite a file."""
     if os.path.lexists(path):
-        raise ConfigError([f"{path} exists and is not overwritten: choose another file with --output, or move it"])
+        raise ConfigError(
+            [
+                f"{path} already exists and was not overwritten; choose another file with --output, or move the "
+                "existing file"
+            ]
+        )
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:

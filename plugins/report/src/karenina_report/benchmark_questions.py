@@ -49,8 +49,8 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
         return []
     are = "is" if len(absent) == 1 else "are"
     return [
-        f"{quantity(len(absent), 'question')} of the results {are} not in the benchmark; "
-        "a table may have been read with other options in the run (--sheet, --rows, --columns)"
+        f"{quantity(len(absent), 'question')} in the results {are} not in the benchmark; the run may have read a "
+        "table with different options (--sheet, --rows, --columns)"
     ]
 
 

@@ -59,7 +59,7 @@ def compare(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Compare each run with this one (a file, or its letter) instead of all pairs."
+            metavar="RUN", help="Compare each run with this run (a file or its letter) instead of comparing all pairs."
         ),
     ] = None,
     by: Annotated[
@@ -72,7 +72,7 @@ def compare(
     table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
-    changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
+    changes: Annotated[int, typer.Option(min=0, help="The maximum number of flips and other changes to list.")] = 20,
     flips: Annotated[
         FlipDirection | None,
         typer.Option(
@@ -88,9 +88,10 @@ def compare(
             _OPTIONAL,
             metavar="[POINTS]",
             min=0,
-            help="Exit with 1 if a run is shown to be more than POINTS worse than the first (or the baseline): "
-            "the upper limit of its difference is below -POINTS. Of 40 equally good runs, one fails. Also "
-            "checked with undecided results of the run as wrong, and of the first as right.",
+            help="Exit with 1 if a run is shown to be more than POINTS worse than the first run (or the baseline), "
+            "that is, if the upper limit of the difference is below -POINTS. Of 40 equally good runs, "
+            "about one fails. The check is repeated with undecided results counted as wrong in the run and "
+            "as right in the first run.",
         ),
     ] = None,
     require_within: Annotated[
@@ -98,9 +99,10 @@ def compare(
         typer.Option(
             metavar="POINTS",
             min=0,
-            help="Exit with 1 unless each run is shown to be at most POINTS worse than the first (or the "
-            "baseline): the lower limit of its difference is above -POINTS. Of 40 runs that are POINTS worse, one "
-            "passes. Also checked with undecided results of the run as wrong, and of the first as right.",
+            help="Exit with 1 unless each run is shown to be at most POINTS worse than the first run (or the "
+            "baseline), that is, unless the lower limit of the difference is above -POINTS. Of 40 runs "
+            "that are POINTS worse, about one passes. The check is repeated with undecided results counted "
+            "as wrong in the run and as right in the first run.",
         ),
     ] = None,
     as_json: JSONObject = False,
@@ -162,13 +164,13 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
             f"{in_file[0].source} has {', '.join(run.model for run in in_file)}" for in_file in _by_file(comparison)
         )
         raise config_error(
-            f"no answering model is in both files, so the condition cannot be checked: {first}; {'; '.join(others)}. "
-            f"Compare runs of the same models{_renamed(comparison)}"
+            f"no answering model is in both files, so the condition cannot be checked ({first}; "
+            f"{'; '.join(others)}). Compare runs of the same models{_renamed(comparison)}"
         )
     if not checked:
         raise config_error(
-            "no question has a verdict in both runs, so the condition cannot be checked: compare "
-            "runs of the same questions"
+            "no question has a verdict in both runs, so the condition cannot be checked; compare runs of the same "
+            "questions"
         )
 
 
@@ -180,7 +182,7 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),
-        "with another template, truth or text": len(pair.changed),
+        "with a different template, ground truth or text": len(pair.changed),
         "without a verdict in both": len(pair.unpaired),
     }
     if any(left_out.values()):
@@ -188,8 +190,8 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
         checked = quantity(main.questions if main is not None else 0, "question")
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
         yield (
-            f"{names[pair.a]} and {names[pair.b]} are compared on {checked}; "
-            f"{sum(left_out.values()):,} are not checked: {reasons}."
+            f"{names[pair.a]} and {names[pair.b]} were compared on {checked}; {sum(left_out.values()):,} were not "
+            f"checked: {reasons}."
         )
 
 
@@ -209,8 +211,8 @@ def _renamed(comparison: Comparison) -> str:
     if not old:
         return ""
     return (
-        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named after their file: write it again "
-        "with `karenina run`"
+        f"; {old[0]} contains recordings under the name {_UNNAMED!r}, but recordings are now named after their "
+        f"file, so write {old[0]} again with `karenina run`"
     )
 
 
@@ -231,11 +233,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if comparison.baseline is None and len(runs) > 1 and others:
             compared = ", ".join(names[run.label] for run in others)
             yield (
-                f"{compared} are compared with {names[base.label]}, which is another model: {base.source} has no "
-                f"results of these models{_renamed(comparison)}."
+                f"The run compared with {compared} is {names[base.label]}, a different model, because {base.source} "
+                f"has no results from the same model{_renamed(comparison)}."
             )
     for run in comparison.runs:
         if run.label in bases and bases[run.label] is None:
-            yield f"{run.label} ({run.name}) is not checked: {comparison.runs[0].source} has no results of this model."
+            yield (
+                f"{run.label} ({run.name}) was not checked because {comparison.runs[0].source} has no results from "
+                "this model."
+            )
         elif run.label not in {*bases, *bases.values()}:
-            yield f"{run.label} ({run.name}) is not checked: the other files have no results of this model."
+            yield f"{run.label} ({run.name}) was not checked because the other files have no results from this model."

@@ -40,7 +40,7 @@ def export(
         Path | None,
         typer.Argument(
             metavar="RESULTS",
-            help="Results or a journal of `karenina run`, or an earlier export.",
+            help="The results or journal of `karenina run`, or an earlier export.",
             autocompletion=result_files,
         ),
     ] = None,
@@ -49,8 +49,8 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="jsonl, json, csv, excel, parquet, junit, markdown, recording (the answers alone, for --recordings), "
-            "or a format of a plugin. By default the one with the output's suffix, else jsonl.",
+            help="jsonl, json, csv, excel, parquet, junit, markdown, recording (only the answers, for --recordings), "
+            "or a format from a plugin. Default: the format with the output's suffix, otherwise jsonl.",
             autocompletion=_format_names,
         ),
     ] = None,
@@ -59,8 +59,9 @@ def export(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Write this table: results, fields, traits, excerpts, stages, or the calls of a journal. By default "
-            "json and jsonl write whole results, csv and parquet the result table, excel every table.",
+            help="Write this table: results, fields, traits, excerpts, stages, or the calls of a journal. By "
+            "default, json and jsonl write whole results, csv and parquet write the results table, and "
+            "excel writes every table.",
             autocompletion=_table_names,
         ),
     ] = None,
@@ -69,8 +70,8 @@ def export(
         bool,
         typer.Option(
             "--whole/--no-whole",
-            help="Add whole results to the table of results (csv, parquet) or as a sheet of their own (excel), from "
-            "which `karenina export` reads them back.",
+            help="Add whole results to the results table (csv, parquet) or on a separate sheet (excel), so that "
+            "`karenina export` can read them back.",
         ),
     ] = True,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a result and exit.")] = False,
@@ -88,7 +89,7 @@ def export(
             typer.echo(published_schema(), nl=False)
             return
         if results is None:
-            raise config_error("RESULTS is missing: name a result file, a journal, or an export")
+            raise config_error("RESULTS is missing; specify a result file, a journal, or an export")
         from karenina_core import plugins
         from karenina_engine.results.kept_files import KeptFiles
         from karenina_report.exports.exporter import ExportRequest
@@ -97,7 +98,7 @@ def export(
         installed = plugins.command_plugins()
         exporter = choose(installed, format, output)
         if table is not None and not exporter.takes_table:
-            raise config_error(f"--table has no effect with the format {exporter.name}, which does not write tables")
+            raise config_error(f"--table has no effect with the {exporter.name!r} format, which does not write tables")
         source = open_results(results, installed, screen.note, model)
         request = ExportRequest(
             source=results,
@@ -113,7 +114,9 @@ def export(
             rescored=source.rescored,
         )
         for folder in KeptFiles(results, source.journal).own:
-            screen.note(f"The files of items are not in the export: they are in {folder}, under their digests.")
+            screen.note(
+                f"The export does not include the files of items. They are in {folder}, named by their digests."
+            )
         if output is None or str(output) == "-":
             _print(exporter, request)
         else:
@@ -123,7 +126,7 @@ def export(
 def _print(exporter: Exporter, request: ExportRequest) -> None:
     """Write an export to standard output. Raises `ConfigError` if the format is binary and the output is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
-        raise config_error(f"a terminal cannot show the format {exporter.name}: name a file with -o")
+        raise config_error(f"a terminal cannot show the {exporter.name!r} format; specify a file with -o")
     exporter.write(request, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
@@ -140,4 +143,4 @@ def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callab
     is_named = output.suffix.lower() in exporter.suffixes
     begins = exporter.first_bytes if is_named or exporter.first_bytes != ANY_BYTES else (_NOTHING,)
     moved = write_whole(output, begins, lambda file: exporter.write(request, file))
-    note(f"The export is in {output}{moved_note(moved)}.")
+    note(f"The export was written to {output}{moved_note(moved)}.")

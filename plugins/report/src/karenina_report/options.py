@@ -27,7 +27,8 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Treat questions with the same value in this column as one unit. Default: those with the same text.",
+        help="Treat questions with the same value in this column as one unit. Default: questions with the same text "
+        "are one unit.",
     ),
 ]
 Model = Annotated[str | None, typer.Option(metavar="ID", help="Use only this answering model's results.")]
@@ -43,7 +44,7 @@ BenchmarkFile = Annotated[
     typer.Option(
         "--benchmark",
         metavar="FILE",
-        help="The benchmark, which adds columns (question metadata) and trait scales; to reports also field rules "
+        help="The benchmark, which adds columns (question metadata) and trait scales and, in reports, field rules "
         "and prompts.",
         autocompletion=benchmark_files,
     ),
@@ -51,7 +52,7 @@ BenchmarkFile = Annotated[
 
 AnyJudge = Annotated[bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")]
 AnyTemplate = Annotated[
-    bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
+    bool, typer.Option("--any-template", help="Also compare questions whose template, ground truth or text changed.")
 ]
 
 
@@ -73,9 +74,9 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
     for option in given or ():
         name, equals, score = option.rpartition("=")
         if not equals or not name or not is_number(score):
-            raise config_error(f"--cut {option} is not of the form TRAIT=SCORE, such as --cut clarity=4")
+            raise config_error(f"--cut {option!r} is not of the form TRAIT=SCORE, such as --cut clarity=4")
         if name in cuts:
-            raise config_error(f"--cut {name} is given twice; keep one")
+            raise config_error(f"--cut {name} was given more than once; keep only one")
         cuts[name] = float(score)
     return cuts
 
@@ -91,9 +92,9 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
         name, equals, ends = option.rpartition("=")
         low, colon, high = ends.partition(":")
         if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
-            raise config_error(f"--scale {option} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+            raise config_error(f"--scale {option!r} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
         if name in scales:
-            raise config_error(f"--scale {name} is given twice; keep one")
+            raise config_error(f"--scale {name} was given more than once; keep only one")
         scales[name] = (float(low), float(high))
     return scales
 
@@ -155,7 +156,8 @@ def read_named_benchmark(
     if benchmark is None:
         if reading:
             raise config_error(
-                "--columns, --rows, --encoding, --sheet and --exact apply to the table of --benchmark: name its file"
+                "--columns, --rows, --encoding, --sheet and --exact apply only to the table of a benchmark; specify "
+                "its file with --benchmark"
             )
         return None
     from karenina_report.benchmark_questions import load_benchmark
@@ -166,7 +168,7 @@ def read_named_benchmark(
 
 def moved_note(moved: Path | None) -> str:
     """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
-    return f" (an earlier file is kept in {moved})" if moved is not None else ""
+    return f" (the earlier file was renamed to {moved})" if moved is not None else ""
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:

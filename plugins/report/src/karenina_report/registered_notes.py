@@ -34,5 +34,7 @@ def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
         try:
             notes += [Note(name=note.name, text=note.text, values=note.values) for note in offer.value(runs)]
         except Exception as error:
-            logger.warning("notes of %s %s are left out: %s", offer.distribution, offer.version, describe_error(error))
+            logger.warning(
+                "notes from %s %s were left out: %s", offer.distribution, offer.version, describe_error(error)
+            )
     return notes

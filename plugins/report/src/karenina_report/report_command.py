@@ -39,7 +39,7 @@ def report(
         options = ReportOptions(**shared.parse(files, by, table), any_judge=any_judge, any_template=any_template)
         moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
         size = output.stat().st_size
-        screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
+        screen.note(f"The report was written to {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
 
 
 @with_option_groups

@@ -134,7 +134,7 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
     untrusted = asked & set(map(compose, left_out))
     if untrusted:
         which = "its template is" if len(untrusted) == 1 else "their templates are"
-        yield f"the rules of {quantity(len(untrusted), 'question')} are left out: {which} code"
+        yield f"the rules of {quantity(len(untrusted), 'question')} were left out because {which} code"
     shared = asked & set(map(compose, benchmark.ids))
     changed = {
         compose(result.question_id)
@@ -143,7 +143,7 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
     }
     if changed := (changed & shared) - untrusted:
         whose = "its template has" if len(changed) == 1 else "their templates have"
-        yield f"the rules of {quantity(len(changed), 'question')} are left out: {whose} changed since the run"
+        yield f"the rules of {quantity(len(changed), 'question')} were left out because {whose} changed since the run"
 
 
 def rule_text(primitive: Primitive) -> str:

@@ -119,9 +119,9 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     by_source = [_runs_of(source, model) for source in sources]
     for source, runs in zip(sources, by_source, strict=True):
         if not runs:
-            what = f"no result of the answering model {model!r}" if model is not None else "no result"
+            what = f"no results from the answering model {model!r}" if model is not None else "no results"
             raise ConfigError(
-                [f"{_source_name(source) or 'one of the sets of results'} contains {what}: nothing can be compared"]
+                [f"{_source_name(source) or 'one of the result sets'} contains {what}; at least one result is needed"]
             )
     _rename([run for runs in by_source for run in runs], one_each=all(len(runs) == 1 for runs in by_source))
     return [run for runs in by_source for run in runs]
@@ -131,7 +131,7 @@ def check_named_once(files: Sequence[Path]) -> None:
     """Raise `ConfigError` if a file is listed twice, even under two names, because its results would count twice."""
     repeated = describe_repeated(files)
     if repeated is not None:
-        raise ConfigError([f"{repeated}, and its results would count twice: name it once"])
+        raise ConfigError([f"{repeated}, so its results would be counted twice; specify it only once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
@@ -221,7 +221,10 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
                 yield VerificationResult.model_validate_json(line)
             except ValidationError as error:
                 raise ConfigError(
-                    [f"the journal {path} contains a result of another version: read it with the version that wrote it"]
+                    [
+                        f"the journal {path} contains a result from another version of Karenina; read the journal "
+                        "with the version that wrote it"
+                    ]
                 ) from error
 
 
@@ -264,15 +267,16 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
-        return None if spent.known else f"{calls} have no price: set `prices` for their models before the next run"
+        return None if spent.known else f"{calls} have no price; set `prices` for their models before the next run"
     if not isinstance(source, str | Path):
-        return "results in memory have no journal from which to read the cost: pass the result file of the run"
+        return "results in memory have no journal from which to read the cost; pass the run's result file instead"
     path = Path(source)
     if "id" not in read_header(path):
         return f"the run that wrote {path.name} kept no journal from which to read the cost"
     usual = default_journal(path).name
     return (
-        f"the cost is read from the run's journal, which is not in the folder of {path.name}: copy it there ({usual})"
+        f"the cost is read from the run's journal, which is not in the same folder as {path.name}; copy the "
+        f"journal ({usual}) there"
     )
 
 

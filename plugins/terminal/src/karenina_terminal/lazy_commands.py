@@ -48,7 +48,7 @@ class StrictCommand(TyperCommand):
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
                 if isinstance(param, TyperOption) and not (param.multiple or param.is_flag or param.count):
-                    what = "this option takes one value, but is given twice; give it once"
+                    what = "this option takes only one value, but was given more than once; keep only one"
                     raise typer.BadParameter(what, ctx, param)
         rest: list[str] = super().parse_args(ctx, args)
         return rest
@@ -124,8 +124,9 @@ def _be_strict(loaded: object) -> None:
 def _explain_failure(name: str, target: str, error: Exception) -> str:
     """Return why a command cannot be imported and what to do about the package that provides it."""
     owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
-    package = owners[0] if owners else "the package that adds it"
+    package = owners[0] if owners else "the package that provides the command"
     why = in_one_line(type_and_message(error))
     return (
-        f"the command {name!r} cannot be imported from {target}: {why}; update {package}, or report this to its authors"
+        f"the command {name!r} cannot be imported from {target}: {why}; update {package}, or report the error to "
+        "its authors"
     )

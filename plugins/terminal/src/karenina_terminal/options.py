@@ -23,7 +23,8 @@ Columns = Annotated[
 Rows = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="The rows of a JSON document, such as examples, * (for rows by their ids) or data.*.qas.*."
+        metavar="PATH",
+        help="The path to the rows of a JSON document, such as examples, * (for rows by ID) or data.*.qas.*.",
     ),
 ]
 Encoding = Annotated[
@@ -32,7 +33,7 @@ Encoding = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.")]
 Exact = Annotated[
-    bool, typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word.")
+    bool, typer.Option("--exact", help="Also compare sentences in the correct answers of a table, word for word.")
 ]
 PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -62,9 +63,11 @@ def parse_columns(
         for pair in _NEXT_COLUMN.split(words):
             name, equals, column = pair.partition("=")
             if not equals or not column.strip():
-                raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
+                raise typer.BadParameter(
+                    f"--columns {pair!r} is not of the form NAME=COLUMN; write --columns question=COLUMN,answer=COLUMN"
+                )
             if name.strip() in columns:
-                raise typer.BadParameter(f"--columns {name.strip()} is given twice; keep one")
+                raise typer.BadParameter(f"--columns {name.strip()} was given more than once; keep only one")
             columns[name.strip()] = column.strip()
     reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
     columns |= {name: value for name, value in reading if value is not None}

@@ -39,12 +39,15 @@ class ExitCode(IntEnum):
     SUCCESS = 0, "the command finished; answers may be wrong"
     BELOW_THRESHOLD = 1, "the pass rate is below --fail-under, or more than --max-unjudged items were not judged"
     BAD_INPUT = 2, "bad input: a file, option or configuration cannot be used; no model was called"
-    BUDGET_SPENT = 3, "the budget is spent; `karenina resume JOURNAL --budget MORE` continues"
-    NOTHING_JUDGED = 4, "the run finished, but no item could be judged: each ended in an error"
+    BUDGET_SPENT = 3, "the budget is spent; run `karenina resume JOURNAL --budget MORE` to continue"
+    NOTHING_JUDGED = 4, "the run finished, but no item could be judged because each ended in an error"
     FAILED = 70, "an error in the program or a plugin, or the journal or output could not be written"
-    TIMED_OUT = 124, "run_timeout has expired (the code of timeout(1)); `karenina resume JOURNAL` continues"
-    INTERRUPTED = 130, "stopped with Ctrl-C; `karenina resume JOURNAL` continues"
-    BROKEN_PIPE = 141, "the reader of the output closed it (128 plus the number of SIGPIPE)"
+    TIMED_OUT = (
+        124,
+        "run_timeout expired (124 is the exit code of timeout(1)); run `karenina resume JOURNAL` to continue",
+    )
+    INTERRUPTED = 130, "stopped with Ctrl-C; run `karenina resume JOURNAL` to continue"
+    BROKEN_PIPE = 141, "the reader of the output closed the pipe (128 plus the number of SIGPIPE)"
 
 
 def exit_codes_help(*, resumable: bool = True) -> str:
@@ -135,7 +138,7 @@ class Screen:
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:  # other errors are handled where the file is used
                 raise
-            self.fail(f"{error.filename} cannot be the name of a file: {error.strerror}; use a shorter one")
+            self.fail(f"{error.filename} cannot be used as a file name: {error.strerror}; use a shorter name")
 
 
 def get_screen(context: typer.Context) -> Screen:

@@ -272,8 +272,8 @@ class Comparison(SectionsView, ReportModel):
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
         for word in sorted(selected - all_keywords.keys()):
-            there = did_you_mean(word, all_keywords) or "; none has any keyword"
-            raise ConfigError([f"no question that changed has the keyword {word!r}{there}"])
+            there = did_you_mean(word, all_keywords) or "; no changed question has any keywords"
+            raise ConfigError([f"no changed question has the keyword {word!r}{there}"])
         higher = {None: None, "worse": "a", "better": "b"}[direction]
         pairs = [
             pair.model_copy(
@@ -305,7 +305,7 @@ class Comparison(SectionsView, ReportModel):
                 intervals = [
                     ("", pair.difference()),
                     *((f", judged by {judge},", difference) for judge, difference in pair.by_judge.items()),
-                    (f", with undecided results of {other} as wrong and of {label} as right,", worst),
+                    (f", with undecided results counted as wrong in {other} and as right in {label},", worst),
                 ]
                 limits += [
                     (what, difference.limits(turned=turned)) for what, difference in intervals if difference is not None

@@ -67,7 +67,7 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
         ["Calls", *(f"{run.calls:,}" for run in runs)],
         ["Tokens in", *(f"{run.input_tokens:,}" for run in runs)],
         ["Tokens out", *(f"{run.output_tokens:,}" for run in runs)],
-        ["Seconds an item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
+        ["Seconds per item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
         ["Cost", *(_cost(run) for run in runs)],
     ]
 
@@ -124,7 +124,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
             for group in pair.groups
         ]
         head = ["", "questions", pair.a, pair.b, "difference", "95% CI"]
-        note = "Groups are exploratory: there is no correction for their number."
+        note = "Groups are exploratory: no correction is made for the number of groups."
         yield [Grid([head, *rows]), Facts([("", note)])]
     yield from _change_sections(pair, most_changes)
 
@@ -153,7 +153,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
     for judge, difference in pair.by_judge.items():
         yield "By judge", f"{in_one_line(judge)}: {_difference_text(difference)}, {p_text(difference)}"
     if pair.same_answers:
-        yield "Answers", "both runs have the same stored answers: replicates are paired"
+        yield "Answers", "both runs have the same stored answers, so replicates are paired"
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def _difference_text(difference: Difference) -> str:
     """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
-        return f"{points(difference.difference)} points; one {unit} has no interval"
+        return f"{points(difference.difference)} points, without an interval because there is only one {unit}"
     rough = f" (rough: {quantity(difference.units, 'unit')})" if difference.units < _FEW else ""
     return f"{points(difference.difference)} points, 95% CI {interval(difference.low, difference.high)}{rough}"
 
@@ -235,7 +235,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
     more = f"{_questions(in_a)} more often in {pair.a}, {in_b:,} in {pair.b}"
     if not in_a + in_b:
         more = f"every compared question as often in {pair.a} as in {pair.b}"
-    return f"{more}; pass rates, all, if the undecided are wrong: {lower}"
+    return f"{more}; pass rates over all results, counting undecided ones as wrong: {lower}"
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
@@ -263,7 +263,7 @@ def _power_text(difference: Difference) -> str:
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     text += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:
-        return f"{text}; whether more replicates would help is not known with one replicate"
+        return f"{text}; with one replicate, it is not known whether more replicates would help"
     return f"{text}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
 
 
@@ -281,7 +281,7 @@ def _changed_text(pair: Pair) -> str:
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
     if not others:
         cure = "not comparable without `karenina rescore` of both with the same benchmark"
-    return f"{_questions(len(pair.changed))} with a different {what}, left out: {cure}: {_ids(list(pair.changed))}"
+    return f"{_questions(len(pair.changed))} with a different {what}, left out ({cure}): {_ids(list(pair.changed))}"
 
 
 def _names(ids: Sequence[str]) -> str:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Results = list["VerificationResult"]
 _MOST_NAMES: Final = 5
 RESCORE: Final = (
-    "first score both runs with the same templates and judge prompts: `karenina rescore JOURNAL BENCHMARK -o RESULTS`, "
-    "which makes no call,"
+    "rescore both runs with the same templates and judge prompts (`karenina rescore JOURNAL BENCHMARK "
+    "-o RESULTS`, which makes no calls)"
 )
 
 
@@ -160,14 +160,15 @@ def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None
         pairing.judges = [*dict.fromkeys([*ours, *theirs])]
         pairing.same_judges = set(ours) == set(theirs)
         if not pairing.same_judges:
-            pairing.notes.append("the runs have different judges: a difference may come from the judges")
+            pairing.notes.append("the runs have different judges, so a difference may come from the judges")
         return
     both = [name for name in ours if name in theirs]
     if not both:
         raise ConfigError(
             [
                 f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}, so a difference may "
-                "come from the judges: use the same judge for both, or compare them anyway with --any-judge"
+                "come from the judges; use the same judge for both runs, or use --any-judge to compare "
+                "them anyway"
             ]
         )
     added = _added_prompts(a, b)
@@ -177,14 +178,17 @@ def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None
         what = f"the prompts {', '.join(added)}" if added else "the system prompt"
         raise ConfigError(
             [
-                f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable: "
-                f"{RESCORE} if its journal has replies to the same prompts; otherwise run `karenina run` again with "
-                "the journal, which calls only the judge; --any-judge compares them anyway"
+                f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable. "
+                f"If the journals contain replies to the same prompts, {RESCORE}; otherwise, run `karenina "
+                "run` again with the journal, which calls only the judge. To compare the runs anyway, use "
+                "--any-judge"
             ]
         )
-    pairing.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
+    pairing.notes += [f"the system prompt of the judge {name} changed, so this judge was left out" for name in changed]
     left_out = [name for name in [*ours, *theirs] if name not in both]
-    pairing.notes += [f"only one run has the judge {name}: this judge is left out" for name in dict.fromkeys(left_out)]
+    pairing.notes += [
+        f"only one run has the judge {name}, so this judge was left out" for name in dict.fromkeys(left_out)
+    ]
 
 
 def _prompts(
@@ -209,7 +213,7 @@ def _other_settings(a: Run, b: Run) -> list[str]:
     """Return notes about settings and stages that differ between the runs."""
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
-        notes.append("the benchmark file differs: traits may have changed")
+        notes.append("the benchmark file differs, so traits may have changed")
     ours, theirs = a.journal_info.settings, b.journal_info.settings
     if ours is not None and theirs is not None:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
@@ -282,7 +286,7 @@ def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (
-            f"{what} changed between {a.name} and {b.name} for each question in both, so they are not comparable: "
-            f"{RESCORE}; --any-template compares them anyway"
+            f"{what} changed between {a.name} and {b.name} for every question in both runs, so the questions are "
+            f"not comparable. To make them comparable, {RESCORE}. To compare them anyway, use --any-template"
         )
-    return f"{a.name} and {b.name} have no question in common: questions are paired by their ids"
+    return f"{a.name} and {b.name} have no questions in common; questions are paired by ID"

@@ -107,9 +107,9 @@ def compare_runs(
     """
     if len(runs) < 2:
         raise ConfigError(
-            [f"{runs[0].source or 'the result set'} contains only one answering model: name a second run to compare"]
+            [f"{runs[0].source or 'the result set'} contains only one answering model; specify a second run to compare"]
             if runs
-            else ["name two runs to compare"]
+            else ["specify two runs to compare"]
         )
     labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
@@ -165,7 +165,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     choices = [*labels, *(run.name for run in runs)]
-    raise ConfigError([f"there is no run {baseline!r}: the baseline must be one of {', '.join(choices)}"])
+    raise ConfigError([f"there is no run named {baseline!r}; the baseline must be one of {', '.join(choices)}"])
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
@@ -252,7 +252,10 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
         f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
         for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
     )
-    return [f"warning: {shown} are undecided and in no pass rate: the run with more of them may look better than it is"]
+    return [
+        f"warning: {shown} are undecided and not counted in any pass rate, so the run with more undecided results "
+        "may look better than it is"
+    ]
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:

@@ -65,7 +65,7 @@ def pass_hat_k(right: int, judged: int, k: int) -> float:
 def _check(right: int, judged: int, k: int) -> None:
     """Raise `ValueError` if `k` is below 1 or above `judged`, or `right` is not between 0 and `judged`."""
     if not 0 <= right <= judged or not 1 <= k <= judged:
-        raise ValueError(f"{k} of {judged} replicates, {right} right, cannot be drawn")
+        raise ValueError(f"cannot draw {k} of {judged} replicates, {right} of them right")
 
 
 QUESTION: Final = "question"

@@ -45,13 +45,16 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     if name is not None:
         fitting = [offer for offer in offered if offer.value.name == name]
         names = [offer.value.name for offer in offered]
-        missing = f"there is no export format {name!r}{did_you_mean(name, names)} All formats: {', '.join(names)}"
+        missing = (
+            f"there is no export format {name!r}; the formats are {', '.join(names)}{did_you_mean(name, names, '')}"
+        )
     elif output is None or not output.suffix:
         return choose(plugins, "jsonl", None)
     else:
         fitting = _with_suffix_of(output, offered)
         missing = (
-            f"the format of {output} is not known: end its name with {_suffixes(offered)}, or choose one with --format"
+            f"the format of {output} is not known; use one of the suffixes {_suffixes(offered)}, or choose a "
+            "format with --format"
         )
     if not fitting:
         raise ConfigError([missing + not_loaded(plugins)])
@@ -60,8 +63,8 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
         both = " and ".join(f"{offer.distribution} {offer.version}" for offer in fitting)
         raise ConfigError(
             [
-                f"two plugins offer the export format {fitting[0].value.name!r}: {both}; block one of them: "
-                f'[plugins] block = ["{fitting[-1].distribution}"]'
+                f"several plugins provide the export format {fitting[0].value.name!r}: {both}. Block one of them "
+                f'with [plugins] block = ["{fitting[-1].distribution}"]'
             ]
         )
     return fitting[0].value
@@ -85,7 +88,7 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
     exporter = choose(plugins, None, path)
     if exporter.read is None:
         raise ConfigError(
-            [f"results cannot be read from {path}: the format {exporter.name} does not store whole results"]
+            [f"cannot read results from {path} because the {exporter.name!r} format does not store whole results"]
         )
     return exporter.read(path)
 
@@ -153,7 +156,7 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
     if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
         beside, header = find_journal(path), read_header(path)
         if beside is not None and not header.get("rescored"):
-            note(f"{path} is a result file: its journal {beside} is used.")
+            note(f"{path} is a result file; its journal {beside} is used instead.")
             return _of_journal(path, beside, model)
         run, rescored = header.get("id"), bool(header.get("rescored"))
         run = run if isinstance(run, str) else None

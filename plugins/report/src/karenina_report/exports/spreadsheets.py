@@ -105,8 +105,8 @@ def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
 def no_results(path: Path) -> str:
     """Return the error message for a file that contains a table but no whole results."""
     return (
-        f"{path} contains a table but no whole results: `karenina export` adds them to the table `results`, unless "
-        "--no-whole is given"
+        f"{path} contains a table but no whole results; `karenina export` adds whole results to the `results` "
+        "table unless --no-whole is used"
     )
 
 
@@ -118,7 +118,9 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
     try:
         from openpyxl import Workbook
     except ImportError as error:
-        raise LibraryMissing(f"openpyxl is not installed: {install_command('karenina-report[excel]')}") from error
+        raise LibraryMissing(
+            f"openpyxl is not installed; install it with: {install_command('karenina-report[excel]')}"
+        ) from error
     book = Workbook(write_only=True)
     sheets = _Sheets(request, book)
     for name in (request.table,) if request.table is not None else _TABLES:
@@ -168,11 +170,11 @@ class _Sheets:
         """Warn about cells and rows that did not fit."""
         if self._cut:
             self._request.warn(
-                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and are truncated: other formats do "
-                "not truncate them"
+                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and were truncated; other formats do "
+                "not truncate cells"
             )
         for name, rows in self._left_out.items():
-            self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
+            self._request.warn(f"{rows} rows of the table {name!r} did not fit on a sheet; other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
         """Return a cell value that Excel never reads as a formula, cut to 32,000 characters. Cuts are counted.

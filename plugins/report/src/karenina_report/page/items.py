@@ -240,7 +240,7 @@ class PageFiles:
     def problems(self) -> Iterator[str]:
         """Yield a message for each reason why files are missing from the page, with the number of these files."""
         for why, count in self._missing.items():
-            yield f"the content of {quantity(count, 'file')} of items is left out: {why}"
+            yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
         """Return a file with its contents, or with a note saying why the contents are missing."""
@@ -248,13 +248,13 @@ class PageFiles:
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}
         if folders is None:
-            return {**shown, "note": self._miss("the results are in memory, without a folder of files")}
+            return {**shown, "note": self._miss("the results are in memory and have no folder of files")}
         file = folders.find(kept)
         if file.problem is not None:
             return {**shown, "note": self._miss(file.problem)}
         size = len(file.content)
         if size > MOST_OF_FILE or self._used + size > MOST_OF_PAGE:
-            limit = f"{format_size(MOST_OF_FILE)} of a file, {format_size(MOST_OF_PAGE)} of all"
+            limit = f"at most {format_size(MOST_OF_FILE)} per file and {format_size(MOST_OF_PAGE)} in total"
             self._miss(f"{_TOO_LARGE} ({limit})")
             return {**shown, "note": f"{_TOO_LARGE}; its path is {file.path}"}
         self._used += size

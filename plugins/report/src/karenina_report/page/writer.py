@@ -65,7 +65,10 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
     for journal in filter(None, map(_unused_journal, sources)):
-        warn(f"the calls in the journal {journal} are left out: it cannot be read, or belongs to another result file")
+        warn(
+            f"the calls in the journal {journal} were left out because the journal cannot be read or belongs to "
+            "another result file"
+        )
     benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     rules = find_rules(sources, benchmark)
@@ -76,7 +79,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
     if problem is not None:
-        warn(f"the runs are not compared: {problem}")
+        warn(f"the runs were not compared: {problem}")
     head = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -121,7 +124,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
         try:
             prompts |= find_prompts(journal, benchmark)
         except KareninaError as error:
-            warn(f"the prompts of {journal} are left out: {error}")
+            warn(f"the prompts of {journal} were left out: {error}")
     return prompts
 
 
@@ -205,7 +208,7 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
             for section in offer.value(page):
                 yield plain_json(section.to_json(offer.distribution))
         except Exception as error:
-            warn(f"a section of {offer.distribution} {offer.version} is left out: {describe_error(error)}")
+            warn(f"a section from {offer.distribution} {offer.version} was left out: {describe_error(error)}")
 
 
 def _items(
@@ -241,7 +244,7 @@ def _items(
             yield make_item(result, rules.get(meta.template_id, {}), calls, prompts, files.describe(result, folders))
         first += len(numbers)
     if len(index) != sum(len(run.results) for run in runs):
-        raise ConfigError(["the results changed while they were read: write the report again"])
+        raise ConfigError(["the results changed while they were being read; write the report again"])
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:

@@ -63,9 +63,11 @@ def find_column(
     if name in reported:
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
     names = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
-    more = "" if questions is not None else "; --benchmark FILE (in Python benchmark=) adds those of its questions"
+    more = (
+        "" if questions is not None else "; --benchmark FILE (`benchmark=` in Python) adds the columns of its questions"
+    )
     raise ConfigError(
-        [f"there is no column {name!r}{did_you_mean(name, names)}; the columns are {', '.join(names)}{more}"]
+        [f"there is no column {name!r}; the columns are {', '.join(names)}{more}{did_you_mean(name, names, '')}"]
     )
 
 
@@ -139,7 +141,7 @@ def assign_units(
     if cluster is not None:
         return Units(cluster, units, ())
     note = (
-        f"{sum(map(len, alike))} questions have the same text as another one, and count as one unit per text "
+        f"{sum(map(len, alike))} questions have the same text as another question and count as one unit per text "
         f"({len(groups)} units); --cluster {QUESTION_ID} separates them"
     )
     return Units("text", units, (note,))

@@ -167,7 +167,7 @@ def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str
     strange = [name for name in dict.fromkeys(names) if name not in scored]
     if strange:
         raise ConfigError(
-            [f"no result has a score of the trait {name!r}{did_you_mean(name, scored)}" for name in strange]
+            [f"no result has a score for the trait {name!r}{did_you_mean(name, scored)}" for name in strange]
         )
 
 
@@ -190,8 +190,12 @@ def _number_metrics(
     if low >= 0 and high <= 1:
         yield make(name, _as_number)
     elif low < high:
-        source = "" if name in scales else " (the lowest and highest that occur; --scale or --benchmark set others)"
-        note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
+        source = (
+            ""
+            if name in scales
+            else " (the lowest and highest scores that occur; set other limits with --scale or --benchmark)"
+        )
+        note = f"scores from {low:g} to {high:g}{source} were rescaled to 0 to 1"
         yield make(f"{name} (mean)", partial(_rescale, low=low, high=high), note)
     if name in cuts:
         yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))

@@ -27,7 +27,10 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
             head += ["undecided", "if these are wrong"]
             for row, group in zip(rows, found.groups, strict=True):
                 row += [f"{group.rate.undecided:,}", percent(group.rate.if_undecided_wrong)]
-        yield [Grid([head, *rows]), Facts([("", "Groups are exploratory: there is no correction for their number.")])]
+        yield [
+            Grid([head, *rows]),
+            Facts([("", "Groups are exploratory: no correction is made for the number of groups.")]),
+        ]
     if found.means:
         means = [
             [in_one_line(mean.metric), f"{mean.value:.3f}", _bounds(mean.low, mean.high), f"{mean.results:,}",
@@ -107,14 +110,14 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
     yield "  correct", f"{percent(pair.correct_by_a)} and {percent(pair.correct_by_b)}"
-    undefined = "undefined: all verdicts of a judge are the same"
+    undefined = "undefined because all verdicts of a judge are the same"
     yield "  kappa", _coefficient_text(pair.kappa) if pair.kappa is not None else undefined
 
 
 def _coefficient_text(coefficient: Coefficient) -> str:
     """Return a coefficient with its interval, or with the reason why there is no interval."""
     if coefficient.low is None or coefficient.high is None:
-        return f"{coefficient.value:.3f}, without an interval: too few results have the rarer verdict"
+        return f"{coefficient.value:.3f}, without an interval because too few results have the rarer verdict"
     return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
 
 
