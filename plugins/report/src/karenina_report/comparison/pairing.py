@@ -79,7 +79,9 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
     elif changed:
         what = " or ".join(dict.fromkeys(name for names in changed.values() for name in names))
         which = ", ".join([*islice(changed, _MOST_NAMES), *(["..."] if len(changed) > _MOST_NAMES else [])])
-        pairing.notes.append(f"{quantity(len(changed), 'question')} with a different {what}, compared anyway: {which}")
+        pairing.notes.append(
+            f"compared {quantity(len(changed), 'question')} anyway despite a different {what}: {which}"
+        )
     if not pairing.questions:
         raise ConfigError([_nothing_in_common(a, b, pairing)])
     pairing.same_answers = _same_answers(pairing.questions.values())
@@ -219,12 +221,12 @@ def _other_settings(a: Run, b: Run) -> list[str]:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
         names = _changing_results(name for name in names if name not in _RUN_SETTINGS)
         if names:
-            notes.append(f"settings that differ: {', '.join(names)}")
+            notes.append(f"the runs differ in the settings {', '.join(names)}")
     versions = [{(name, distribution): version for name, distribution, version in run.stages} for run in (a, b)]
     others = sorted(key for key in versions[0].keys() & versions[1].keys() if versions[0][key] != versions[1][key])
     if others:
         names = [f"{key[0]} ({key[1]} {versions[0][key]} and {versions[1][key]})" for key in others]
-        notes.append(f"stages with different versions, whose prompts may differ: {', '.join(names)}")
+        notes.append(f"the runs used different versions of these stages, whose prompts may differ: {', '.join(names)}")
     return notes
 
 

@@ -104,7 +104,7 @@ def status_error(
         cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
-    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
+    message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
     return HTTPStatusError(message, detail, category, status, retry_after(headers), usage or NO_USAGE)
 

@@ -156,7 +156,7 @@ class Sender:
                 category=ErrorCategory.TIMEOUT,
             ) from None
         except aiohttp.ClientHttpProxyError as error:  # its text contains the proxy's URL
-            what = f"the connection failed because the proxy set in the environment answered HTTP {error.status}"
+            what = f"the connection failed because the proxy set in the environment responded with HTTP {error.status}"
             raise PortError(f"{self.where}: {what}", category=ErrorCategory.CONNECTION) from None
         except aiohttp.InvalidURL:  # its text is the whole URL
             what = (

@@ -205,7 +205,7 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
     """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
-        raise TraceFormatError(f"the content is not a list of objects, each a {item_name}")
+        raise TraceFormatError(f"the content must be a list of objects, each of which is a {item_name}")
     return list(content)
 
 
