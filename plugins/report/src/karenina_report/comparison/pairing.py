@@ -221,7 +221,7 @@ def _other_settings(a: Run, b: Run) -> list[str]:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
         names = _changing_results(name for name in names if name not in _RUN_SETTINGS)
         if names:
-            notes.append(f"the runs differ in the settings {', '.join(names)}")
+            notes.append(f"the runs have different settings: {', '.join(names)}")
     versions = [{(name, distribution): version for name, distribution, version in run.stages} for run in (a, b)]
     others = sorted(key for key in versions[0].keys() & versions[1].keys() if versions[0][key] != versions[1][key])
     if others:
