@@ -151,7 +151,7 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
-        raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not create one")
+        raise WorkspaceError("the answer has no workspace because the PrepareWorkspace stage did not create one")
     settings = context.config.section(AgenticSettings)
     # If a link is at this path, the answering agent chose its target, so the target's files are not the agent's work.
     gone = workspace.is_symlink() or not workspace.is_dir()
@@ -166,7 +166,7 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     try:
         if gone:
             context.log.warning(
-                "the answering agent removed its workspace %s: the judge gets an empty folder", workspace
+                "the answering agent removed its workspace %s, so the judge gets an empty folder", workspace
             )
         else:
             most = settings.workspace_max_bytes
@@ -197,13 +197,13 @@ async def investigate(
     trace = traces.render_trace(reply.trace)
     if reply.limit_reached:
         raise InvestigationFailed(
-            f"the investigation reached its limit of {options.max_turns} turns before it reported: raise "
-            f"{turns_setting}",
+            f"the investigation reached its turn limit of {options.max_turns} before it produced a "
+            f"report; raise {turns_setting}",
             trace,
         )
     report = traces.final_ai_message(reply.trace)
     if report is None:
         raise InvestigationFailed("the investigation ended without a report", trace)
     if reply.finish_reason == "length":
-        raise InvestigationFailed("the report was cut off at max_tokens: raise it for this judge", trace)
+        raise InvestigationFailed("the report was cut off at max_tokens; raise max_tokens for this judge", trace)
     return Investigation(trace, report)

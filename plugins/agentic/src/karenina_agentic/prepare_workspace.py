@@ -140,7 +140,7 @@ class PrepareWorkspace(Stage):
         if settings.workspace_cleanup:
             context.at_end(make_cleanup(context, folder))
         else:
-            context.log.info("the workspace %s is kept", path)
+            context.log.info("the workspace %s will be kept", path)
         return path
 
 

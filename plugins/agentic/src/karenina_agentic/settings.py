@@ -39,8 +39,8 @@ class AgenticSettings(BaseModel):
     agentic_parsing_timeout: float = Field(
         default=120.0,
         gt=0,
-        description="Time limit of one investigation in seconds; the time for which requests are queued does not "
-        "count.",
+        description="Time limit in seconds for one investigation, not counting the time that requests spend in a "
+        "queue.",
     )
     workspace_root: Path | None = Field(
         default=None,
@@ -59,7 +59,9 @@ class AgenticSettings(BaseModel):
         description="Maximum size in bytes of a workspace; copying a larger one is an error.",
         json_schema_extra={"allowed_in_files": "never"},
     )
-    workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
+    workspace_cleanup: bool = Field(
+        default=True, description="Remove the workspace copy of an answer after its last judge."
+    )
 
     @field_validator("agentic_parsing")
     @classmethod
@@ -67,8 +69,8 @@ class AgenticSettings(BaseModel):
         """Return `agentic`. Raises `ValueError` if it is true although `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
-                "evaluation_mode is rubric_only, so templates are not parsed: set agentic_parsing to false, or "
-                'evaluation_mode to "template_and_rubric"'
+                'evaluation_mode is "rubric_only", so templates are not parsed; set agentic_parsing to '
+                'false, or evaluation_mode to "template_and_rubric"'
             )
         return agentic
 

@@ -270,8 +270,8 @@ class AgenticRubricEvaluation(Stage):
         for trait in _unique(trait for question in questions for trait, _ in agentic_traits(question)):
             if trait.model_override is None and not judges:
                 raise ValueError(
-                    f"the agentic trait {trait.name!r} needs a judge, and none is configured: set parsing_models "
-                    "(--judge on the command line), or give the trait a model_override"
+                    f"the agentic trait {trait.name!r} needs a judge, but no judge is configured; set "
+                    "parsing_models (--judge on the command line), or give the trait a model_override"
                 )
             if trait.model_override is None:
                 needs += judges
@@ -397,7 +397,7 @@ class AgenticRubricEvaluation(Stage):
         if errors:
             context.extend_result_field("trait_errors", errors)
         if absent:
-            skipped = {outcome.name: "its concept is not present in the answer" for outcome in absent}
+            skipped = {outcome.name: "the concept of the trait is not present in the answer" for outcome in absent}
             context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
         if promoted:
             context.extend_result_field("dynamic_rubric_promoted_traits", promoted)

@@ -36,7 +36,7 @@ def resolve_root(root: Path | None) -> Path:
     """
     if root is None:
         raise WorkspaceError(
-            "no workspace root is set: set workspace_root in the configuration, or benchmark.workspace_root"
+            "no workspace root is set; set workspace_root in the configuration, or benchmark.workspace_root"
         )
     try:
         resolved = resolve_links(root)
@@ -45,10 +45,12 @@ def resolve_root(root: Path | None) -> Path:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
     if resolved != root.absolute():
         raise WorkspaceError(
-            f"the workspace root {root} resolves to {resolved}: set workspace_root to {resolved} directly"
+            f"the workspace root {root} resolves to {resolved}; set workspace_root to {resolved} directly"
         )
     if not exists:
-        raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
+        raise WorkspaceError(
+            f"the workspace root {root} is not a folder; create the folder, or set workspace_root to a different folder"
+        )
     return resolved
 
 
@@ -60,19 +62,23 @@ def resolve_folder(root: Path, path: str) -> Path:
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
-        raise WorkspaceError(f"workspace_path {path!r} is refused: use a path relative to the root, without '..'")
+        raise WorkspaceError(
+            f"workspace_path must be a path relative to the workspace root, without '..', not {path!r}"
+        )
     try:
         resolved = resolve_links(root / relative)
         exists = resolved.is_dir()
     except OSError as error:
         raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
     if not resolved.is_relative_to(root):
-        raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")
+        raise WorkspaceError(
+            f"workspace_path {path!r} was refused because it is a link that points outside the workspace root {root}"
+        )
     if resolved == root:
-        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: use a folder inside it")
+        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself; use a folder inside it")
     if not exists:
         raise WorkspaceError(
-            f"the folder {path!r} does not exist in the workspace root {root}: create it, or correct workspace_path"
+            f"the folder {path!r} does not exist in the workspace root {root}; create it, or correct workspace_path"
         )
     return resolved
 
@@ -214,7 +220,7 @@ class _Copying:
             if stat.S_ISDIR(status.st_mode):
                 self._followed += 1
                 if self._followed > MOST_LINKED:
-                    self._left_out(place, f"is beyond the limit of {MOST_LINKED} links to folders")
+                    self._left_out(place, f"exceeds the limit of {MOST_LINKED} links to folders")
                     return
             self._copy(status, parent, real, place, copied, inside)
 
@@ -273,8 +279,8 @@ class _Copying:
         self._bytes += size
         if self._bytes > self._most_bytes:
             raise WorkspaceError(
-                f"the workspace is larger than {self._most_bytes} bytes (workspace_max_bytes) and is not copied: "
-                "remove files that are not needed, or raise workspace_max_bytes"
+                f"the workspace was not copied because it is larger than {self._most_bytes} bytes "
+                "(workspace_max_bytes); remove unneeded files, or raise workspace_max_bytes"
             )
 
     def _count_entry(self) -> None:
@@ -282,7 +288,8 @@ class _Copying:
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise WorkspaceError(
-                f"the workspace has more than {MOST_ENTRIES} files and folders and is not copied: remove some"
+                f"the workspace was not copied because it contains more than {MOST_ENTRIES} files and "
+                "folders; remove some of them"
             )
 
 
@@ -293,7 +300,7 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
     except OSError:
         return "is a circular link"
     if not target.is_relative_to(root):
-        return "is a link out of the workspace root"
+        return "is a link that points outside the workspace root"
     # Checked at the link itself: one level further down, the error would name a path that is not the problem.
     if any(folder.is_relative_to(target) for folder in inside):
         return "is a link to a folder that contains it"
@@ -306,5 +313,5 @@ def _refuse(place: Path, why: str) -> None:
     This is the default handler for such entries.
     """
     raise WorkspaceError(
-        f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it with an ordinary file or folder"
+        f"{printable_path(place)} {why} and cannot be copied; remove it, or replace it with an ordinary file or folder"
     )

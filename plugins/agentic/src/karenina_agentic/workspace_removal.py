@@ -85,11 +85,11 @@ class CreatedFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise FolderReplaced("something else is at its path and was not touched") from None
+            raise FolderReplaced("a file or link is now at this path and was not touched") from None
         try:
             status = os.fstat(folder)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
-                raise FolderReplaced("another folder is at its path and was not touched")
+                raise FolderReplaced("a different folder is now at this path and was not touched")
             _empty(folder)
         finally:
             os.close(folder)
@@ -201,7 +201,9 @@ class CleanupList:
         except (OSError, UserStateError) as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("if this run is killed, its workspaces remain: they could not be recorded (%s)", error)
+                logger.warning(
+                    "this run's workspaces could not be recorded, so they will remain if the run is killed: %s", error
+                )
 
     def _open(self) -> None:
         """Create the file and lock it before other processes can read it.
@@ -310,7 +312,7 @@ def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
             return False
         CreatedFolder(path, noted["device"], noted["inode"]).remove()
     except FolderReplaced as error:
-        logger.warning("the workspace %s of a killed run is not removed: %s", printable_path(path), error)
+        logger.warning("the workspace %s of a killed run was not removed: %s", printable_path(path), error)
     except (OSError, ValueError, RuntimeError) as error:
         logger.warning("the workspace %s of a killed run could not be removed: %s", printable_path(path), error)
         return False

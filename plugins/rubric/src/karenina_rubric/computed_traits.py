@@ -64,7 +64,9 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
         if not isinstance(value, bool):
-            raise CallableTraitError(f"the function returned {value!r:.100}, but a boolean trait needs True or False")
+            raise CallableTraitError(
+                f"the function returned {value!r:.100}, but a boolean trait requires True or False"
+            )
         return value is not trait.invert_result
     if trait.kind == "literal":
         if value not in trait.class_names:
@@ -72,12 +74,13 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
             raise CallableTraitError(f"the function returned {value!r:.100}, but the trait's classes are {classes}")
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise CallableTraitError(f"the function returned {value!r:.100}, but a score trait needs a number")
+        raise CallableTraitError(f"the function returned {value!r:.100}, but a score trait requires a number")
     assert trait.min_score is not None
     assert trait.max_score is not None
     if not trait.min_score <= value <= trait.max_score:
         raise CallableTraitError(
-            f"the function returned {value}, but the trait's scores go from {trait.min_score} to {trait.max_score}"
+            f"the function returned {value}, but the score of the trait must be from {trait.min_score} to "
+            f"{trait.max_score}"
         )
     return value
 
@@ -95,13 +98,14 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
         return _import_function(trait.function, trust)
     if trait.source is None:
         raise CallableTraitError(
-            "the trait has only a pickled function, which is never loaded: give its import path as `function`, or its "
-            "code as `source`"
+            "the trait has only a pickled function, which is never loaded; specify its import path as "
+            "`function`, or its code as `source`"
         )
     if not trust.covers(trait.source):
         raise CallableTraitError(
-            f"the trait's source code (SHA-256 {digest_of(trait.source)[:16]}...) is not trusted: read "
-            'it and run `karenina trust FILE`, or pass trust="all" in Python if the file is entirely your own'
+            f"the trait's source code (SHA-256 {digest_of(trait.source)[:16]}...) is not trusted; read "
+            'the code and run `karenina trust FILE`, or pass trust="all" in Python if the file is '
+            "entirely your own"
         )
     return _compile_source(trait.source, trait.name)
 
@@ -118,7 +122,7 @@ def _import_function(path: str, trust: Trust) -> Function:
         target: Any = reduce(getattr, attributes.split("."), import_module(module_name))
     except ImportError as error:
         raise CallableTraitError(
-            f"the function {path!r} cannot be imported ({error}): install the package that contains it"
+            f"the function {path!r} cannot be imported ({error}); install the package that contains it"
         ) from error
     except AttributeError as error:
         raise CallableTraitError(f"the function {path!r} does not exist: {error}") from error
@@ -136,8 +140,9 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
     """
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
-            f"{path!r} is a function of Python's standard library, which could run the answer as a command: write a "
-            'function in a module of your own, or pass trust="all" if the benchmark is entirely your own'
+            f"{path!r} is a function in Python's standard library and could run the answer as a command; "
+            'write a function in a module of your own, or pass trust="all" if the benchmark is '
+            "entirely your own"
         )
 
 
@@ -164,8 +169,8 @@ def _compile_source(source: str, name: str) -> Function:
     if len(chosen) != 1:
         listed = ", ".join(functions) or "none"
         raise CallableTraitError(
-            f"the trait's source code must define one function, but it defines {listed}: name one of them {name!r}, or "
-            "start the names of the others with _"
+            f"the trait's source code must define one function, but it defines {listed}; name one of them "
+            f"{name!r}, or start the names of the others with an underscore"
         )
     function: Function = functions[chosen[0]]
     return function

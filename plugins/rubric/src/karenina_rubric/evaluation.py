@@ -66,7 +66,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
         presence = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
     except (PortError, StructuredError) as error:
         context.log.warning("the judge could not decide which dynamic traits are present: %s", error)
-        return Presence(error=f"the judge could not decide whether its concept is present: {error}")
+        return Presence(error=f"the judge could not decide whether the concept of the trait is present: {error}")
     return Presence(
         promoted=tuple(trait for trait in traits if presence[trait.name]["present"]),
         skipped={
@@ -181,8 +181,8 @@ class RubricEvaluation(Stage):
                 judged = _names_needing_judge(question)
                 if judged:
                     raise ValueError(
-                        f"question {question.id} has rubric traits that need a judge ({', '.join(judged[:5])}), and no "
-                        "judge is configured: set parsing_models (--judge on the command line), or select other "
+                        f"question {question.id} has rubric traits that need a judge ({', '.join(judged[:5])}), but "
+                        "no judge is configured; set parsing_models (--judge on the command line), or select other "
                         "traits with rubric_trait_names"
                     )
         return ()
@@ -277,7 +277,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             merged.add(trait, scores[trait.name])
         except Exception as error:
-            merged.fail(trait, f"its evaluator returned an invalid score: {describe_error(error)}")
+            merged.fail(trait, f"the evaluator returned an invalid score: {describe_error(error)}")
     for name, why in merged.fields.get(ERRORS, {}).items():
         context.log.warning("trait %s was not scored: %s", name, why)
     return merged
@@ -305,10 +305,10 @@ def _explain_unclaimed(trait: RubricTrait) -> str:
     """Return a message saying why no evaluator scores a trait, and what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
-        return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does{near}"
+        return f"no installed plugin defines traits of type {trait.type!r}; install the plugin that does{near}"
     if trait.type in ("llm", "regex", "callable", "metric"):
-        return f"no evaluator for {trait.type} traits is active: unblock karenina-rubric, or install it again"
-    return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
+        return f"no evaluator for {trait.type} traits is active; unblock or reinstall karenina-rubric"
+    return f"no installed plugin scores traits of type {trait.type!r}; install the plugin that does"
 
 
 def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
@@ -331,8 +331,8 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
                     names[repr(trait.name)] = None
     if names:
         logger.warning(
-            "traits that cannot be scored, because their code is not trusted: %s; read the code and run `karenina "
-            'trust FILE`, or pass trust="all" in Python if the file is entirely your own',
+            "the following traits cannot be scored because their code is not trusted: %s. Read the code and run "
+            '`karenina trust FILE`, or pass trust="all" in Python if the file is entirely your own',
             join_problems(list(names)),
         )
 
@@ -352,8 +352,8 @@ def _truth_problem(question: Question) -> str | None:
             return f"question {question.id}, trait {trait.name!r}: include_ground_truth must be true or false"
         if without:
             return (
-                f"question {question.id}, trait {trait.name!r}: include_ground_truth is true, but the question has no "
-                "raw_answer to show the judge: add one"
+                f"question {question.id}, trait {trait.name!r}: include_ground_truth is true, but the "
+                "question has no raw_answer to show the judge; add a raw_answer"
             )
     return None
 

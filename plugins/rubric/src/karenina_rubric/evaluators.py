@@ -76,12 +76,14 @@ def find_flaw(evaluator: object) -> str | None:
     Returns None if it can be used.
     """
     if isinstance(evaluator, type):
-        return f"karenina_trait_evaluators returned the class {evaluator.__name__}: return an instance of it"
+        return f"karenina_trait_evaluators returned the class {evaluator.__name__} instead of an instance of the class"
     kind = type(evaluator).__name__
     if not isinstance(getattr(evaluator, "name", None), str):
-        return f"the trait evaluator {kind} has no name: set name to a string"
+        return f"the trait evaluator {kind} has no name; set `name` to a string"
     if not isinstance(getattr(evaluator, "precedence", None), int):
-        return f"the trait evaluator {kind} has no precedence: set precedence to an integer (0 in standard evaluators)"
+        return (
+            f"the trait evaluator {kind} has no precedence; set `precedence` to an integer (0 in standard evaluators)"
+        )
     missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
     return f"the trait evaluator {kind} has no method {missing[0]}()" if missing else None
 
@@ -133,7 +135,7 @@ class KindEvaluator(Generic[TraitT]):
 
     async def score(self, trait: TraitT, text: str, context: VerificationContext) -> TraitScore:
         """Return the score of one trait for the answer `text`. An exception becomes the trait's error."""
-        raise NotImplementedError(f"{type(self).__name__} has no score(): define it")
+        raise NotImplementedError(f"{type(self).__name__} must define score()")
 
 
 ERRORS: Final = "trait_errors"
@@ -174,7 +176,7 @@ class ResultFields:
             else:
                 self.unfit.setdefault(name, {})[trait.name] = value
         if error is None and score.score is None:
-            error = "its evaluator returned neither a score nor an error"
+            error = "the evaluator returned neither a score nor an error"
         if error is not None:
             self._put(ERRORS, trait.name, error)
 

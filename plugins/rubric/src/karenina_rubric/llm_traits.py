@@ -166,7 +166,8 @@ class LLMTraitEvaluator:
                 if error.status not in _REFUSED_AS_IT_IS:
                     raise
                 context.log.warning(
-                    "the judge refused one call for all traits, so each trait is judged in a separate call: %s", error
+                    "the judge refused a single call for all traits, so each trait is judged in a separate call: %s",
+                    error,
                 )
         left = [trait for trait in traits if trait.name not in scores]
 
@@ -188,7 +189,8 @@ class LLMTraitEvaluator:
             data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
         except (ValueError, RecursionError) as error:
             context.log.warning(
-                "the judge's reply about all traits cannot be parsed, so each trait is judged in a separate call: %s",
+                "the judge's reply about all traits could not be parsed, so each trait is judged in a "
+                "separate call: %s",
                 error,
             )
             return {}
