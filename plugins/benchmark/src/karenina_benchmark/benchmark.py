@@ -164,7 +164,7 @@ class Benchmark(BenchmarkContent):
         check_selection(plugins, chosen)
         questions = select_questions(self, chosen, [question_id] if question_id is not None else None)
         if not questions:
-            raise ConfigError([("the benchmark contains no question to plan for; add one with add_question")])
+            raise ConfigError(["the benchmark contains no question to plan for; add one with add_question"])
         return Planner(chosen, plugins).plan(questions[0])
 
     def run_verification(
@@ -291,12 +291,10 @@ class Benchmark(BenchmarkContent):
 def _note_missing_journal() -> None:
     """Warn, only once per process, that a run cannot be resumed without a journal."""
     logger.warning(
-        (
-            "this run has no journal; if the run is interrupted, finished calls are repeated and must be paid for "
-            "again. "
-            'With a journal file, such as journal="run.journal", run_verification stores every reply, and '
-            "repeating the same call resumes the run (this warning is logged only once)"
-        )
+        "this run has no journal; if the run is interrupted, finished calls are repeated and must be paid for "
+        "again. "
+        'With a journal file, such as journal="run.journal", run_verification stores every reply, and '
+        "repeating the same call resumes the run (this warning is logged only once)"
     )
 
 

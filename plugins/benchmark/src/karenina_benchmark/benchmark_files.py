@@ -57,7 +57,7 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
-    option = (f"; or skip {them} with --skip-broken (in Python: skip_broken=True)") if good else ""
+    option = f"; or skip {them} with --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
@@ -195,6 +195,6 @@ def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> Be
     return BenchmarkFileError(
         path,
         "",
-        (f"{offer.distribution} {offer.version} failed to read {offer.value.name}: {type_and_message(error)}"),
+        f"{offer.distribution} {offer.version} failed to read {offer.value.name}: {type_and_message(error)}",
         f"report the problem to the authors of {offer.distribution}",
     )

@@ -117,7 +117,7 @@ class BenchmarkErrors(KareninaError, ValueError):
         lines = [str(finding) for finding in findings[:_SHOWN]]
         more = len(findings) - _SHOWN
         lines += (
-            [(f"... and {more} more error{'s' * (more > 1)}; `karenina check FILE` lists all of them")]
+            [f"... and {more} more error{'s' * (more > 1)}; `karenina check FILE` lists all of them"]
             if more > 0
             else []
         )
@@ -173,7 +173,9 @@ def read_findings(
                     f"{value.in_words()}: the file was not read because it is outside the benchmark's folder and is "
                     "not trusted"
                 )
-                findings.append(Finding("error", file, "", what, f"karenina trust {quote(str(file))}"))
+                findings.append(
+                    Finding("error", file, "", what, f"to read it, run `karenina trust {quote(str(file))}`")
+                )
             return False
 
     try:
@@ -440,7 +442,7 @@ class _Check:
                 "warning",
                 self._benchmark.head,
                 what,
-                (f"read the value, then run `karenina trust {quote(str(path))}`"),
+                f"read the value, then run `karenina trust {quote(str(path))}`",
                 *where,
             )
 

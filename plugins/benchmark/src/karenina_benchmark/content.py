@@ -198,7 +198,7 @@ class BenchmarkContent:
         """
         for name in extra:
             if not is_owned(name, "question_fields"):
-                raise TypeError((f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed"))
+                raise TypeError(f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
@@ -213,10 +213,8 @@ class BenchmarkContent:
             first = added.get(id) or self._questions.get(self.written_id(question.id))
             if first is not None:
                 raise ValueError(
-                    (
-                        f"two questions have the id {question.id!r}: {first.question[:80]!r} and "
-                        f"{question.question[:80]!r}; give one of them a different question_id"
-                    )
+                    f"two questions have the id {question.id!r}: {first.question[:80]!r} and "
+                    f"{question.question[:80]!r}; give one of them a different question_id"
                 )
             self.rubric_for(question)
             added[id] = question
@@ -451,7 +449,7 @@ def _as_list(name: str, texts: Iterable[str]) -> list[str]:
     characters.
     """
     if isinstance(texts, str):
-        raise ValueError((f"{name} must be a list of strings, not a single string; write [{texts!r}]"))  # noqa: TRY004
+        raise ValueError(f"{name} must be a list of strings, not a single string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)
 
 

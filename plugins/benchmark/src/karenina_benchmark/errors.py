@@ -89,7 +89,7 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
     cure = "update Karenina: pip install -U karenina" if newer else f"set the format version to {newest}"
-    return (f"the file has format version {version!r}, but the installed version of Karenina supports {readable}"), cure
+    return f"the file has format version {version!r}, but the installed version of Karenina supports {readable}", cure
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:

@@ -102,12 +102,12 @@ def prepare_evaluation(
     specifies answering models, or judges in addition to `judge`. The other arguments are the same as for `evaluate`.
     """
     if template is None and not rubric:
-        raise ConfigError([("cannot judge outputs without a template or a rubric; pass template=, rubric= or both")])
+        raise ConfigError(["cannot judge outputs without a template or a rubric; pass template=, rubric= or both"])
     benchmark = Benchmark.create(name="outputs")
     responses: dict[str, Response] = {}
     for output in outputs:
         if output.id in responses:
-            raise ConfigError([(f"two outputs have the id {output.id!r}; give each output its own id")])
+            raise ConfigError([f"two outputs have the id {output.id!r}; give each output its own id"])
         responses[output.id] = output.response
         benchmark.add_question(output.question, answer_template=template, question_id=output.id)
     if rubric:
@@ -136,9 +136,9 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
-        raise ConfigError([("answering_models cannot be set here because the outputs take the place of model answers")])
+        raise ConfigError(["answering_models cannot be set here because the outputs take the place of model answers"])
     if has_judge and "parsing_models" in values:
-        raise ConfigError([("parsing_models and judge= both specify judges; pass only one of them")])
+        raise ConfigError(["parsing_models and judge= both specify judges; pass only one of them"])
     return values
 
 

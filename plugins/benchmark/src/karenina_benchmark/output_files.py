@@ -80,11 +80,9 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
         why = str(error)
     raise ConfigError(
         [
-            (
-                f"{path} is JSON, but not a conversation in a known format: {why}. Pass a list of outputs with "
-                "`response`, or name that list with --rows. To judge the JSON as text, use a file whose name ends in "
-                ".txt"
-            )
+            f"{path} is JSON, but not a conversation in a known format: {why}. Pass a list of outputs with "
+            "`response`, or name that list with --rows. To judge the JSON as text, use a file whose name ends in "
+            ".txt"
         ]
     )
 
@@ -125,7 +123,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
-        raise ConfigError([(f"cannot map {name!r}; for outputs, --columns maps only response, id and question")])
+        raise ConfigError([f"cannot map {name!r}; for outputs, --columns maps only response, id and question"])
     try:
         if path.suffix.lower() == _DOCUMENT and "rows" not in mapped:
             conversation = find_in_document(path, read_json(path, surrogates=True))
@@ -164,7 +162,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
         if records.other_sheets:
             others = ", ".join(map(repr, records.other_sheets))
             logger.warning(
-                ("only the first sheet of %s was read, but other sheets also have rows: %s (use --sheet NAME)"),
+                "only the first sheet of %s was read, but other sheets also have rows: %s (use --sheet NAME)",
                 path,
                 others,
             )
@@ -205,10 +203,8 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
         logger.warning(
-            (
-                "%s: the correct answers in %r are not used; `karenina import` makes a benchmark and recordings from "
-                "this file"
-            ),
+            "%s: the correct answers in %r are not used; `karenina import` makes a benchmark and recordings from "
+            "this file",
             path,
             truth,
         )
@@ -238,7 +234,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
             column = find_column(map(str, values), mapped[role])
             if column is None:
                 raise ConfigError(
-                    [(f"{record} has no {mapped[role]!r}; the available names are {', '.join(map(str, values))}")]
+                    [f"{record} has no {mapped[role]!r}; the available names are {', '.join(map(str, values))}"]
                 )
             return [column]
         if role == ID:  # question ids do not count: several models answer the same question
@@ -256,7 +252,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         response = values
     if response is None:
         raise ConfigError(
-            [(f"{record} contains no output; add one of the keys {_RESPONSE_KEYS}, or write a conversation")]
+            [f"{record} contains no output; add one of the keys {_RESPONSE_KEYS}, or write a conversation"]
         )
     id, question = (next(iter(get_all(named(role))), None) for role in (ID, QUESTION))
     if isinstance(response, str):
@@ -273,7 +269,7 @@ def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[st
     if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
         is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
         cure = "" if is_json else " To judge the whole text, put it in the `response` of a row in a .jsonl file."
-        yield (f"{path} was read as one conversation, and its last answer is judged.{cure}")
+        yield f"{path} was read as one conversation, and its last answer is judged.{cure}"
     texts = {output.id: output.response for output in outputs if isinstance(output.response, str)}
     roles = [id for id, text in texts.items() if is_transcript(text)]
     headings = [id for id, text in texts.items() if is_delimited(text) and id not in roles]

@@ -138,10 +138,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
     if changing:
         names = ", ".join(sorted(changing))
         note(
-            (
-                f"Settings not taken from the journal, because it may be someone else's: {names}. Set them with --set "
-                "or -c."
-            )
+            f"Settings not taken from the journal, because it may be someone else's: {names}. Set them with --set "
+            "or -c."
         )
     return free
 
@@ -171,11 +169,9 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
         names = ", ".join(map(repr, missing or ids)) or "no judge"
         raise ConfigError(
             [
-                (
-                    f"--ask takes judges from the command line, but this run was judged by {names}. Add each judge "
-                    "with -j "
-                    'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
-                )
+                f"--ask takes judges from the command line, but this run was judged by {names}. Add each judge "
+                "with -j "
+                'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
             ]
         )
     return [by_id[id] for id in ids]
@@ -205,7 +201,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         changes += [change] if change is not None else []
         done.append(now)
     if not done:
-        raise ConfigError([(f"no question in the benchmark has a result in {path}; pass the benchmark of that run")])
+        raise ConfigError([f"no question in the benchmark has a result in {path}; pass the benchmark of that run"])
     if output is not None:
         VerificationResultSet(done).save(output)
     new = len(set(benchmark.ids) - {result.question_id for result in done})

@@ -51,10 +51,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
         raise ConfigError(
             [
                 *changes,
-                (
-                    "resume requires the files of the run to be unchanged, so nothing was read or started. Review "
-                    "the changes, then run the whole command again:"
-                ),
+                "resume requires the files of the run to be unchanged, so nothing was read or started. Review "
+                "the changes, then run the whole command again:",
                 f"  {make_run_line(labels, path)}",
             ]
         )
@@ -70,7 +68,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
             _note_changed_content(command, note)
         raise
     if digest_content(benchmark) != command["content"]:
-        note((f"{command['benchmark']} has changed since the run, so items of changed questions will run again."))
+        note(f"{command['benchmark']} has changed since the run, so items of changed questions will run again.")
     try:
         values = restore_secrets(command["config"], current_settings(benchmark, command))
     except ConfigError as error:
@@ -99,7 +97,7 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
     if stored is None:
-        raise ConfigError([(f"the journal {journal} contains no run; start a run with `karenina run`")])
+        raise ConfigError([f"the journal {journal} contains no run; start a run with `karenina run`"])
     labels = JournalLabels.read(stored)
     try:
         return labels, read_own_command(id, journal)
@@ -115,10 +113,8 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
     except OSError as error:
         raise ConfigError(
             [
-                (
-                    f"cannot open the folder of the run: {command['folder']} ({error.strerror}); run the whole "
-                    "command in another folder"
-                )
+                f"cannot open the folder of the run: {command['folder']} ({error.strerror}); run the whole "
+                "command in another folder"
             ]
         ) from error
 
@@ -182,10 +178,8 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
         f"the settings in {file} have a different meaning with the installed plugins"
     )
     note(
-        (
-            f"The run's --trust-all no longer applies because something has changed: {changes}. To run the benchmark's "
-            f"code, use `karenina trust {quote(str(file))}`, or run the whole `karenina run` command again."
-        )
+        f"The run's --trust-all no longer applies because something has changed: {changes}. To run the benchmark's "
+        f"code, use `karenina trust {quote(str(file))}`, or run the whole `karenina run` command again."
     )
 
 

@@ -23,7 +23,7 @@ def calibrate(
         list[Path] | None,
         typer.Argument(
             metavar="[LABELS...]",
-            help="Label files, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
+            help="Label files or filled-in sheets, in addition to NAME.labels.jsonl next to the results.",
             autocompletion=label_files,
         ),
     ] = None,

@@ -76,8 +76,8 @@ class LabelledRun:
         if not self.labelled:
             raise ConfigError(
                 [
-                    f"{place} has no label for an answer in the results: "
-                    f"`{label_command('label', source or 'RESULTS', None)}` asks for them"
+                    f"no answer in the results has a label in {place}; to add labels, use "
+                    f"`{label_command('label', source or 'RESULTS', None)}`"
                 ]
             )
 
@@ -125,9 +125,9 @@ def calibrate(
         rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=collected)
         if strange:
             left = len(strange) - 1
-            more = f", as {'does' if left == 1 else 'do'} {quantity(left, 'more row')}" if left else ""
-            what = f"the row belongs to an answer that the results do not contain{more}"
-            raise ConfigError([f"{strange[0]}: {what}; remove it, or pass the results that it belongs to"])
+            more = f" ({quantity(left, 'more row')} {'has' if left == 1 else 'have'} the same problem)" if left else ""
+            what = f"the row is for an answer that the results do not contain{more}"
+            raise ConfigError([f"{strange[0]}: {what}; remove the row, or pass the results that contain the answer"])
         for row in rows:
             collected.add(row)
     run = LabelledRun(everything, collected, cluster=cluster, place=files[0], source=source)
@@ -147,12 +147,12 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
         elif not paths:
             raise ConfigError(
                 [
-                    f"there are no labels: {beside} does not exist. Draw and label answers with: "
+                    f"there are no labels because {beside} does not exist. Draw and label answers with: "
                     f"{label_command('label', results, None)}"
                 ]
             )
     if not paths:
-        raise ConfigError(["there are no labels: give a label file"])
+        raise ConfigError(["there are no labels; pass a label file"])
     return paths
 
 
@@ -165,15 +165,15 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
         if isinstance(model_rate, ModelRate):
             corrected.append(model_rate.shown)
         else:
-            notes.append(f"the pass rate of {model} is not corrected: {model_rate}")
-    notes += [f"{model} has no answer" for model in run.answers.missing if model not in run.answers.with_verdicts]
+            notes.append(f"the pass rate of {model} was not corrected: {model_rate}")
+    notes += [f"{model} has no answers" for model in run.answers.missing if model not in run.answers.with_verdicts]
     strange = sum(item not in run.answers.by_id for item in run.labels.by_item)
     if strange:
-        notes.append(f"{strange} labelled answers are not in the results, and are left out")
+        notes.append(f"left out {quantity(strange, 'labelled answer')} not contained in the results")
     name = source or "RESULTS"
     file = run.place if isinstance(run.place, Path) and run.place.suffix.lower() not in SUFFIXES else None
     if run.stale:
-        notes.append(f"{stale_text(run.stale)}; `{label_command('label', name, file)}` asks again")
+        notes.append(f"{stale_text(run.stale)}; to label again, use `{label_command('label', name, file)}`")
     notes += [f"the draw in {run.labels.place} is used, not the one in {draw}" for draw in run.labels.other_draws]
     outside = sum(entry.stratum is None for entry in run.labelled) if run.draw is not None else 0
     if outside:
@@ -185,10 +185,15 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     )
     several = run.draw is not None and len(run.draw.strata) > 1
     if several and any(answer.drawn_as not in (None, answer.verdicts) for answer in run.answers.by_id.values()):
-        notes.append("the strata are the verdicts when the answers were drawn, before they were scored again")
+        notes.append(
+            "the strata are based on the verdicts at the time of the draw, before the answers were scored again"
+        )
     seen = sum(not label.blind for label in run.labels)
     if seen:
-        notes.append(f"{seen} labels were given with the verdict shown, which raises agreement")
+        notes.append(
+            f"{quantity(seen, 'label')} {'was' if seen == 1 else 'were'} given while the verdict was shown, which "
+            "raises agreement"
+        )
     return Calibration(
         source=source,
         labellers=dict(Counter(label.labeller for label in run.labels)),
@@ -229,7 +234,7 @@ def _carried(
         counts[result.metadata.answering_id, result.metadata.parsing_id].add_outcome(
             units.of(result.question_id), result.outcome
         )
-    notes = [*units.notes, f"sensitivity and specificity of the judge in {name} are assumed to carry over"]
+    notes = [*units.notes, f"the judge's sensitivity and specificity in {name} are assumed to carry over"]
     unknown = dict.fromkeys(judge for _, judge in counts if judge not in qualities)
     notes += [f"the judge {judge} has no labels in {name}" for judge in unknown]
     carried = []
@@ -240,12 +245,15 @@ def _carried(
         raw = counted.rate()
         se, sp = agreement.sensitivity, agreement.specificity
         if raw.value is None or se.value is None or sp.value is None:
-            notes.append(f"{model} by {judge} cannot be corrected: labels of both kinds and verdicts are needed")
+            notes.append(
+                f"{model} by {judge} cannot be corrected because both verdicts and labels of both kinds (right "
+                "and wrong) are needed"
+            )
             continue
         quality = JudgeQuality(se.value, sp.value, agreement.right_size, agreement.wrong_size)
         corrected = rogan_gladen(raw.value, counted.effective_size(), quality)
         if corrected is None:
-            notes.append(f"{model} by {judge} cannot be corrected: the judge may be no better than chance")
+            notes.append(f"{model} by {judge} cannot be corrected because the judge may be no better than chance")
         carried.append(
             CarriedPassRate(
                 model=model,

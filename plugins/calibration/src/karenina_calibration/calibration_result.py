@@ -117,7 +117,7 @@ class LabellerAgreement(ReportModel):
     """The agreement of labellers with each other, which is the highest agreement that a judge can reach."""
 
     labellers: Sequence[str]
-    answers: int = Field(description="Answers with at least two labels.")
+    answers: int = Field(description="The number of answers with at least two labels.")
     pairs: Rate = Field(description="The proportion of equal labels among pairs of labels for the same answer.")
     krippendorff: Coefficient | None
 

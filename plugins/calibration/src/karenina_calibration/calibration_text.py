@@ -43,7 +43,7 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
     for rate in found.corrected:
         yield from _corrected(rate, several=len(found.corrected) > 1)
     if found.carried:
-        yield [Title("Corrected by labels of another run"), Facts([*map(_carried, found.carried)])]
+        yield [Title("Corrected with labels from another run"), Facts([*map(_carried, found.carried)])]
     for verdict in found.verdicts:
         yield [
             Title(in_one_line(f"Verdicts of {verdict.judge} and people")),
@@ -62,7 +62,7 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
             ]
             for template in found.templates[:_MOST_TEMPLATES]
         ]
-        yield [Title("By template, the worst first"), Grid([["question", "agree", "95% CI", "labels"], *rows])]
+        yield [Title("By template, worst first"), Grid([["question", "agree", "95% CI", "labels"], *rows])]
     if found.worst:
         yield [Title("Worst items"), *(Facts([*_worst_rows(found, at)]) for at in range(len(found.worst)))]
 
@@ -72,7 +72,7 @@ def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
     if calibration.source is not None:
         yield "Run", in_one_line(calibration.source)
     drawn = f" of {calibration.drawn:,} drawn answers" if calibration.drawn is not None else " answers"
-    outside = f", {calibration.outside:,} outside of the draw" if calibration.outside else ""
+    outside = f", {calibration.outside:,} outside the draw" if calibration.outside else ""
     other = " of the other run" if calibration.carried else ""
     yield "Labelled", f"{calibration.labelled - calibration.outside:,}{drawn}{outside}{other}"
     yield "Labellers", in_one_line(", ".join(f"{name} ({count:,})" for name, count in calibration.labellers.items()))
@@ -92,8 +92,8 @@ def _ceiling_text(agreement: LabellerAgreement) -> str:
         else ""
     )
     return (
-        f"{rate_text(agreement.pairs)} of {quantity(agreement.pairs.out_of, 'pair')} of labels{alpha}: the ceiling of "
-        "what a judge can reach"
+        f"{rate_text(agreement.pairs)} of {quantity(agreement.pairs.out_of, 'pair')} of labels{alpha}; the highest "
+        "agreement that a judge can reach"
     )
 
 
@@ -105,8 +105,8 @@ def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
         rows.append(
             (
                 "",
-                f"{quantity(rate.missing, 'result')} without an answer: all wrong {percent(rate.lowest)}, all right "
-                f"{percent(rate.highest)}",
+                f"{quantity(rate.missing, 'result')} without an answer: {percent(rate.lowest)} if all are wrong, "
+                f"{percent(rate.highest)} if all are right",
             )
         )
     if rate.powered is not None:
@@ -149,7 +149,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
     if found.remaining > _TELLS_NOTHING:
         return "too few answers are labelled to say how many more labels would help"
     return (
-        f"no number of labels would halve the interval: the run's own {quantity(found.questions, 'question')} leave "
+        f"no number of labels would halve the interval; the run's own {quantity(found.questions, 'question')} leave "
         f"+-{100 * found.remaining:.1f} points"
     )
 
@@ -163,7 +163,9 @@ def stale_text(questions: Sequence[str]) -> str:
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
     names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more
     has = "has a label" if len(questions) == 1 else "have labels"
-    return f"{quantity(len(questions), 'answer')} {has} from before the truth changed, left out of rates: {names}"
+    return (
+        f"{quantity(len(questions), 'answer')} {has} from before the ground truth changed (left out of rates): {names}"
+    )
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
@@ -172,9 +174,9 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
     `outside` is the number of these labels, and `answers` is the total number of answers.
     """
     return (
-        f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
-        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, and "
-        "a smaller number draws some"
+        f"left out of rates: {quantity(outside, 'labelled answer')} outside the draw, because people may have chosen "
+        f"what to label. `{label_command('label', results, labels, '--n', str(answers))}` draws all answers, and a "
+        "smaller number draws some of them"
     )
 
 
@@ -183,7 +185,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
     if rate.value is None:
-        return name, f"this judge cannot be corrected; {raw}"
+        return name, f"the rate cannot be corrected for this judge; {raw}"
     return (
         name,
         f"{percent(rate.value)}, 95% CI [{percent(rate.low)}, {percent(rate.high)}]; {raw}",
@@ -193,7 +195,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
 def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
     """Yield the name and text of each of a judge's rates: agreement, kappa, sensitivity, specificity, raw rates."""
     yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
-    undefined = "undefined: all verdicts, or all labels, are the same"
+    undefined = "undefined because all verdicts, or all labels, are the same"
     yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
     yield "sensitivity", _share_text(agreement.sensitivity, "right answers that are called correct")
     yield "specificity", _share_text(agreement.specificity, "other answers that are not called correct")
@@ -235,7 +237,7 @@ def _values(calibration: Calibration) -> Iterator[Section]:
         )
     ]
     head = ["extracted", "judge", "agree", "95% CI", "labels", "kappa"]
-    yield [Title("Extracted values and people, the worst first"), Grid([head, *rows], texts=(0, 1))]
+    yield [Title("Extracted values and people, worst first"), Grid([head, *rows], texts=(0, 1))]
     for value in calibration.values:
         if value.table and len(value.table) <= MOST_CLASSES:
             yield [Title(in_one_line(f"{value.kind} {value.name} by {value.judge}, and people")), _confusion(value)]

@@ -59,11 +59,14 @@ def correct_rate(
         and (entry.stratum is not None or draw is None)
     ]
     if len(usable) < min(LEAST, len(own)):
-        return f"{len(usable)} of its drawn answers are labelled right or wrong, and {LEAST} are needed"
+        return (
+            f"at least {LEAST} drawn answers must be labelled right or wrong, but only {len(usable)} "
+            f"{'is' if len(usable) == 1 else 'are'}"
+        )
     if draw is None and not {answer.id for answer in own} <= {entry.answer.id for entry in labelled}:
         return (
-            "the labels do not record a draw, and not all answers have one: labels of answers that people chose say "
-            "nothing about the others. `karenina label` draws answers"
+            "the labels do not record a draw, and not all answers are labelled. Labels of answers that people chose "
+            "say nothing about the other answers; use `karenina label` to draw answers"
         )
     stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts
     sizes = Counter(stratum_of(answer) for answer in own)

@@ -66,19 +66,23 @@ class Draw(BaseModel, defer_build=True):
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
-            raise ValueError(f"two strata have the answers of {twice[0][0]!r:.80} that are {twice[0][1]!r:.80}")
+            raise ValueError(
+                f"two strata contain the answers of {twice[0][0]!r:.80} with the verdict {twice[0][1]!r:.80}"
+            )
         if any((ANY in stratum.verdicts) != self.simple for stratum in self.strata):
-            raise ValueError("the strata of a simple draw, and no others, have the verdict 'any'")
+            raise ValueError("all strata of a simple draw, and of no other draw, must have the verdict 'any'")
         items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
-            raise ValueError(f"the answer {repeated[0]!r:.80} was drawn twice")
+            raise ValueError(f"the answer {repeated[0]!r:.80} was drawn more than once")
         counts = Counter(item.stratum for item in self.items)
         if outside := [number for number in counts if number >= len(self.strata)]:
-            raise ValueError(f"unknown stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
+            raise ValueError(
+                f"unknown stratum {outside[0]}; the number of strata is {len(self.strata)}, counted from 0"
+            )
         for number, stratum in enumerate(self.strata):
             if not counts[number] == stratum.drawn <= stratum.size:
-                what = f"of which {stratum.drawn} were drawn, and {counts[number]} are listed"
-                raise ValueError(f"the stratum {number} has {stratum.size} answers, {what}")
+                what = f"of which {stratum.drawn} were drawn, but {counts[number]} are listed"
+                raise ValueError(f"stratum {number} has {stratum.size} answers, {what}")
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
@@ -95,22 +99,23 @@ class Draw(BaseModel, defer_build=True):
         drawn: list[set[str]] = [set() for _ in self.strata]
         for item in self.items:
             if item.item not in answers.by_id:
-                return f"the results have no answer {item.item!r:.80}, which it lists"
+                return f"the results do not contain the answer {item.item!r:.80}, which the draw lists"
             drawn[item.stratum].add(item.item)
         for number, stratum in enumerate(self.strata):
             if len(members[number]) != stratum.size:
                 return (
-                    f"the stratum {number} has {len(members[number])} answers in the results, and states {stratum.size}"
+                    f"stratum {number} has {len(members[number])} answers in the results, but the draw states "
+                    f"{stratum.size}"
                 )
             if drawn[number] != {answer.id for answer in _first(members[number], stratum.drawn, self.seed)}:
-                return f"the answers of the stratum {number} are not those that the seed {self.seed} draws"
+                return f"the answers in stratum {number} are not those drawn with seed {self.seed}"
         return None
 
     def stratum_of(self, answer: Answer) -> int:
         """Return the index of an answer's stratum. Raises `ConfigError` if the answer does not belong to any."""
         number = self._find_stratum(answer)
         if number is None:
-            raise ConfigError([f"the draw has {_no_stratum(answer)}: draw again with `karenina label`"])
+            raise ConfigError([f"the draw has {_no_stratum(answer)}; draw again with `karenina label`"])
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:

@@ -84,7 +84,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
         sizes[stratum] += count
     missing = sizes.keys() - {label.stratum for label in labels}
     if not total or missing:
-        raise ValueError("every stratum needs a label, and the run an answer")
+        raise ValueError("every stratum needs a label, and the run needs an answer")
     scale = _scales(labels)
     shares, numbers = _shares(labels, scale)
     value = sum(size / total * shares[stratum] for stratum, size in sizes.items())
@@ -324,7 +324,7 @@ def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled:
     """
     count, others = len(labels), len(unlabelled)
     if count < 2 or not others:
-        raise ValueError("PPI++ needs two labels, and answers without a label")
+        raise ValueError("PPI++ needs at least two labels and at least one answer without a label")
     everything = [*verdicts, *unlabelled]
     covariance = _mean([label * other for label, other in zip(labels, verdicts, strict=True)])
     covariance -= _mean(labels) * _mean(verdicts)

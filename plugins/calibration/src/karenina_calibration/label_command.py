@@ -36,7 +36,8 @@ def label(
             "--n",
             min=1,
             metavar="N",
-            help="The number of answers to draw; 60 for a new draw. A larger number than before extends the draw.",
+            help="The number of answers to draw. Default: 60 for a new draw. A larger number than before extends the "
+            "draw.",
         ),
     ] = None,
     labeller: Annotated[
@@ -60,7 +61,7 @@ def label(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The label file. Default: NAME.labels.jsonl beside the results."),
+        typer.Option(metavar="FILE", help="The label file. Default: NAME.labels.jsonl next to the results."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random one.")] = None,
     simple_random: Annotated[
@@ -92,11 +93,13 @@ def label(
         from karenina_calibration.sheets import SUFFIXES
 
         if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
-            raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
+            raise config_error(f"the sheet {sheet} must have the file extension {' or '.join(SUFFIXES)}")
         if show_verdict and (sheet is not None or (from_ and page is None)):
-            raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
+            raise config_error(
+                "--show-verdict applies only to the terminal and --page, because a sheet never shows verdicts"
+            )
         if labeller is not None and not labeller.strip():
-            raise config_error("--labeller is empty: specify a name")
+            raise config_error("--labeller is empty; specify a name")
         file = labels if labels is not None else find_labels_file(results)
         earlier = [file] if redraw and os.path.lexists(file) else []
         if redraw and labels is None:
@@ -108,7 +111,7 @@ def label(
         for path, imported, strange in taken:
             if strange and not imported:
                 raise config_error(
-                    f"no label in {path} is about an answer in {results}: pass a file with labels for these results"
+                    f"{path} contains no labels for the answers in {results}; pass a file with labels for these results"
                 )
         earlier_labels = [opened.read(path, name)[0] for path in earlier]
         before = move_away(file) if redraw else None
@@ -117,7 +120,8 @@ def label(
             screen.note(f"Drawn with seed {opened.draw.seed}: " + "; ".join(describe_draw(opened.draw)))
         elif n is not None and n < len(opened.draw.items):
             screen.note(
-                f"{len(opened.draw.items)} answers were drawn before, and a draw never shrinks: --n is ignored."
+                "--n is ignored because a draw never shrinks; the number of answers drawn before is "
+                f"{len(opened.draw.items)}."
             )
         if before is not None:
             screen.note(f"The earlier labels are kept in {before}.")
@@ -126,11 +130,15 @@ def label(
             screen.note(f"{_labels_read(imported)} {before or path}.")
         for path, imported, strange in taken:
             opened.take_over(imported)
-            left = f"; {strange} are about answers that the results do not contain" if strange else ""
+            left = (
+                f"; left out {quantity(strange, 'label')} for answers that the results do not contain"
+                if strange
+                else ""
+            )
             screen.note(f"{_labels_read(imported)} {path}{left}.")
         stale = opened.stale()
         if stale:
-            again = "it is asked again" if len(stale) == 1 else "they are asked again"
+            again = "this answer needs a new label" if len(stale) == 1 else "these answers need new labels"
             screen.note(f"Warning: {stale_text([answer.question_id for answer in stale])}; {again}.")
         missing = opened.labels.missing(name)
         people = {person for _, person in opened.labels.stale}
@@ -144,13 +152,14 @@ def label(
             cut = count_cut(sheet, in_file)
             if cut:
                 screen.note(
-                    f"Warning: {cut} answers are too long for a cell and are truncated: a .csv file has them whole."
+                    f"Warning: {cut} answer{' was' if cut == 1 else 's were'} truncated to fit into a cell; a "
+                    ".csv file contains the full text."
                 )
             moved = write_sheet(sheet, in_file)
             read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
-                f"The sheet {sheet} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, no or "
-                f"unclear in the column `right`, and read it with: {read}"
+                f"The sheet {sheet} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, "
+                f"no or unclear in the `right` column, then read the sheet with: {read}"
             )
         if page is not None:
             from karenina_calibration.questions import saved_name, write_label_page
@@ -158,19 +167,19 @@ def label(
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. It saves the labels "
-                f"in a file that is named after the labeller; read it (here for {reader}) with: {read}"
+                f"The page {page} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. The page saves "
+                f"the labels in a file named after the labeller; read that file (here for {reader}) with: {read}"
             )
         if sheet is None and page is None and not from_:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
         known_items = opened.labels.known_items
         done = sum(item.item in known_items for item in opened.draw.items)
-        screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled, in {file}.")
+        screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled in {file}.")
         outside = len(known_items & opened.answers.by_id.keys()) - done
         if outside:
             screen.note(outside_text(outside, len(opened.answers.by_id), results, file))
         if done:
-            screen.note(f"See what they say: {label_command('calibrate', results, file)}")
+            screen.note(f"Compare the labels with the verdicts: {label_command('calibrate', results, file)}")
 
 
 def _user() -> str:
@@ -178,7 +187,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise config_error("your user name is unknown: specify --labeller NAME") from error
+        raise config_error("cannot determine your user name; specify --labeller NAME") from error
 
 
 def _labels_read(labels: Sequence[Label]) -> str:
@@ -202,7 +211,7 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
         return text
     labelled = sum(bool(opened.labels.by_item.get(entry.answer.id)) for entry in asked)
     how_many = "all" if labelled == len(asked) else f"{labelled:,}"
-    return f"{text}, {how_many} of them labelled by {', '.join(names)} already: a further person can label them too"
+    return f"{text}, {how_many} of them already labelled by {', '.join(names)}; another person can label them too"
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:

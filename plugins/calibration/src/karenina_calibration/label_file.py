@@ -48,13 +48,13 @@ class Label(BaseModel, defer_build=True):
 
     item: str
     labeller: str
-    time: str = Field(description="ISO 8601 in UTC.")
+    time: str = Field(description="The time of the label, in ISO 8601 format and UTC.")
     right: bool | None = None
     extractions: tuple[ExtractionLabel, ...] = ()
     blind: bool = Field(default=True, description="Whether the verdict was hidden.")
     note: str = ""
     truth: str = Field(
-        default="", description="The id of the truth that the labeller saw; empty if it is not recorded."
+        default="", description="The id of the ground truth that the labeller saw; empty if it was not recorded."
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
@@ -141,7 +141,7 @@ class Labels:
         """Raise `ConfigError`, naming the line, if the draw or a label does not belong to these answers."""
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
-            raise ConfigError([f"{self.place}: the draw cannot be used: {problem}; {_REDRAW}"])
+            raise ConfigError([f"cannot use the draw in {self.place}: {problem}; {_REDRAW}"])
         for item in self.by_item.keys() - answers.by_id.keys():
             what = f"the label is for the answer {item!r:.80}, which the results do not contain"
             raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
@@ -251,7 +251,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
     except FileError as error:
-        raise ConfigError([f"the labels {error.path} cannot be read: {error.what}; {error.cure}"]) from error
+        raise ConfigError([f"cannot read the labels in {error.path}: {error.what}; {error.cure}"]) from error
     for record in records:
         place = str(record)
         if record.problem is not None:
@@ -266,24 +266,26 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 where = ".".join(map(str, first["loc"]))
-                raise ConfigError([f"{place} is not a label: {where}: {first['msg']}; remove the line"]) from error
+                raise ConfigError(
+                    [f"{place} is not a valid label ({where}: {first['msg']}); remove the line"]
+                ) from error
         else:
             raise ConfigError(
-                [f"{place} is neither a draw nor a label: pass a file written by `karenina label` or its page"]
+                [f"{place} is neither a draw nor a label; pass a file written by `karenina label` or its page"]
             )
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
     """Return the draw in a JSON value. Raises `ConfigError` if it is malformed or was written by another version."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
-        raise ConfigError([f"the draw in {place} was written by another version: read it with that version"])
+        raise ConfigError([f"the draw in {place} was written by a different version; use that version to read it"])
     try:
         return Draw.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         what = ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
-        raise ConfigError([f"the draw in {place} cannot be read: {what}; {_REDRAW}"]) from error
+        raise ConfigError([f"cannot read the draw in {place}: {what}; {_REDRAW}"]) from error
 
 
 def append_draw(file: Path, draw: Draw) -> None:
@@ -314,7 +316,7 @@ def _append(file: Path, lines: Sequence[str]) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise ConfigError([f"the labels {file} cannot be written: {error.strerror or error}"]) from error
+        raise ConfigError([f"cannot write the label file {file}: {error.strerror or error}"]) from error
 
 
 def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
@@ -322,8 +324,8 @@ def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
     if draw.digest != answers.digest():
         raise ConfigError(
             [
-                f"the draw in {file} was made from other results, or these ({draw.results}) have changed since: "
-                f"{_REDRAW}. "
-                "To correct results by the labels of another run: karenina calibrate RESULTS --quality-from OTHER"
+                f"the draw in {file} was made from other results, or the results ({draw.results}) have changed "
+                f"since the draw; {_REDRAW}. To correct results with the labels of another run, use `karenina "
+                "calibrate RESULTS --quality-from OTHER`"
             ]
         )

@@ -78,7 +78,10 @@ class Labelling:
         if before is not None and ((seed is not None and seed != before.seed) or simple > before.simple):
             kind = "a simple random draw" if before.simple else "a draw by verdict"
             raise ConfigError(
-                [f"{file} has {kind} with seed {before.seed}: choose another file with --labels for another draw"]
+                [
+                    f"{file} contains {kind} with seed {before.seed}; to make a different draw, choose another "
+                    "file with --labels"
+                ]
             )
         if before is None or (count or 0) > len(before.items):
             drawn = draw_answers(
@@ -145,8 +148,10 @@ class Labelling:
             if any(label.extraction(extraction) is None for label in labels)
         ]
         before = self.drawn_from.by_id[answer.id]
-        was = f"; it was {truth_text(before)}" if before.truth_id != answer.truth_id else ""
-        return AskedAnswer(answer, left, f"the truth changed since {', '.join(people)} labelled the answer{was}")
+        was = f"; the earlier ground truth was {truth_text(before)}" if before.truth_id != answer.truth_id else ""
+        return AskedAnswer(
+            answer, left, f"the ground truth has changed since {', '.join(people)} labelled the answer{was}"
+        )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
         """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
@@ -192,7 +197,7 @@ def move_away(file: Path) -> Path | None:
     try:
         file.rename(moved)
     except OSError as error:
-        raise ConfigError([f"the labels {file} cannot be renamed: {error.strerror or error}"]) from error
+        raise ConfigError([f"cannot rename the label file {file}: {error.strerror or error}"]) from error
     return moved
 
 

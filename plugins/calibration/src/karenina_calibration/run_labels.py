@@ -115,7 +115,7 @@ def _stale(labels: RunLabels) -> str:
         of.question_id for of in labels.run.answers.by_id.values() if of.id in items and of.model == labels.model
     ]
     how = label_command("label", labels.run.source or "RESULTS", None)
-    return f"{stale_text(questions)}; `{how}` asks again" if questions else ""
+    return f"{stale_text(questions)}; to label again, use `{how}`" if questions else ""
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
@@ -128,7 +128,8 @@ def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels])
             without = b if a in by_label else a
             yield RunNote(
                 f"{NAME} {a} - {b}",
-                f"not available: {without} has no corrected rate, so the difference assumes equal errors of the judge",
+                f"not available: {without} has no corrected rate, so the difference assumes that the judge's "
+                "error rates are equal",
             )
 
 
@@ -173,7 +174,9 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         if of.found is not None
         for shown, raw in [(of.found.shown, summaries[of.label].pass_rate)]
     ]
-    note = "Low and High are the bounds of 95% intervals of the share of right answers, estimated from human labels."
+    note = (
+        "Low and High are the bounds of the 95% interval for the share of correct answers, estimated from human labels."
+    )
     blocks: list[TextBlock | TableBlock] = []
     if rows:
         blocks.append(TableBlock(columns, rows, note=note, plot=IntervalPlot("Name", "Corrected", "Low", "High")))

@@ -93,7 +93,9 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError as error:
-        raise LibraryMissing(f"openpyxl is not installed: {install_command('karenina-calibration[excel]')}") from error
+        raise LibraryMissing(
+            f"openpyxl is not installed; run `{install_command('karenina-calibration[excel]')}`"
+        ) from error
 
     def write(file: BinaryIO) -> None:
         book = Workbook(write_only=True)
@@ -134,7 +136,9 @@ def read_sheet(
         by_question[compose(answer.question_id)].append(answer)
     for place, row in _read_rows(path):
         if not row.keys() & {*RIGHT, "own"}:
-            raise ConfigError([f"{path} is not a label sheet: it needs a column `right`, with yes, no or unclear"])
+            raise ConfigError(
+                [f"{path} is not a label sheet; a label sheet needs a `right` column with yes, no or unclear"]
+            )
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
         about = _find_answer(row, answers, by_question, place)
@@ -180,7 +184,7 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
     if "question_id" not in row:
-        raise ConfigError([f"{place} does not identify an answer: the sheet needs a column `item` or `question_id`"])
+        raise ConfigError([f"{place} does not identify an answer; the sheet needs an `item` or `question_id` column"])
     id = compose(row["question_id"].strip())
     model = compose(row.get("answering_model", "").strip())
     matching = [
@@ -191,7 +195,7 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
     ]
     if len(matching) > 1:
         raise ConfigError(
-            [f"{place}: the question has {len(matching)} answers: add the columns `answering_model` and `replicate`"]
+            [f"{place}: the question has {len(matching)} answers; add the columns `answering_model` and `replicate`"]
         )
     return matching[0] if matching else None
 
@@ -225,7 +229,7 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
             )
         else:
             raise ConfigError(
-                [f"{place}: the column `asked` is {row['asked']!r}, not `answer`, `field NAME` or `trait NAME`"]
+                [f"{place}: the `asked` column must be `answer`, `field NAME` or `trait NAME`, not {row['asked']!r}"]
             )
     return Label(
         item=item,
@@ -261,7 +265,7 @@ def _parse_right(text: str, place: str) -> bool | None:
         return False
     if word in _UNCLEAR or not word:
         return None
-    raise ConfigError([f"{place}: {text.strip()!r} is not yes, no or unclear"])
+    raise ConfigError([f"{place}: expected yes, no or unclear, got {text.strip()!r}"])
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
@@ -276,4 +280,4 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
                 cells = {name: plain_cell(record.values[column]) for column, name in names.items()}
                 yield str(record), {name: "" if cell is None else str(cell) for name, cell in cells.items()}
     except FileError as error:
-        raise ConfigError([f"the sheet cannot be read: {error}"]) from error
+        raise ConfigError([f"cannot read the sheet: {error}"]) from error

@@ -177,7 +177,7 @@ def _load(name: str, path: Path) -> Embedder:
             )
     except Exception as error:
         raise ModelUnavailable(
-            f"the embedding model {name!r} cannot be loaded from {path}: {type(error).__name__}: {error}"
+            f"cannot load the embedding model {name!r} from {path}: {type(error).__name__}: {error}"
         ) from error
 
     def encode(texts: list[str]) -> Sequence[Vector]:

@@ -138,7 +138,7 @@ class EmbeddingCheck(Stage):
         if all(value is None for value in extracted.values()):
             return Skip("the judge found no value in the answer")
         if not expected_values(bound):
-            return Skip("the template has no truth to compare with")
+            return Skip("the template has no ground truth to compare with")
         if not _would_pass(bound, answer, extracted):
             return Skip("the fields would fail even if the values had the same meaning")
         return True
@@ -160,7 +160,7 @@ class EmbeddingCheck(Stage):
             if score >= settings.embedding_check_threshold:
                 equivalent = await self._ask(context, expected, extracted, score)
         except (ModelUnavailable, PortError, StructuredError, RuntimeError) as error:
-            context.log.warning("%s could not be performed, and the field result is unchanged: %s", self.name, error)
+            context.log.warning("%s could not be performed, so the field result is unchanged: %s", self.name, error)
             context.set_result_field("embedding_check", {"not_performed": str(error)})
             performed = False
         context.set_artifact(Keys.EMBEDDING_CHECK_PERFORMED, performed)

@@ -62,9 +62,9 @@ def explain_missing_library() -> str | None:
     if there:
         return None
     return (
-        "comparing texts by meaning needs sentence-transformers, which is not installed: "
-        f"{install_command('karenina-embedding[models]')} (it installs torch; without a GPU, install a CPU build of "
-        "torch first)"
+        "comparing texts by meaning requires sentence-transformers, which is not installed; run "
+        f"`{install_command('karenina-embedding[models]')}` (this also installs torch; without a GPU, install a CPU "
+        "build of torch first)"
     )
 
 
@@ -88,8 +88,8 @@ def _check_folder(folder: Path) -> Path:
     """Return the resolved folder. Raises `ModelUnavailable` if it does not contain an embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
-            f"the folder {folder} does not contain an embedding model (no modules.json or config.json): give a folder "
-            "that sentence-transformers saved"
+            f"the folder {folder} does not contain an embedding model (no modules.json or config.json); specify a "
+            "folder that was saved by sentence-transformers"
         )
     return folder.resolve()
 
@@ -110,8 +110,9 @@ def _find_packaged(name: str) -> Path | None:
         assert packaged is not None
         if _digest(path) != packaged.sha256:
             raise ModelUnavailable(
-                f"the package {package.distribution} does not contain the weights of {name}: their SHA-256 is not "
-                f"{packaged.sha256}; uninstall it, and set embedding_check_model to a folder that you trust"
+                f"the package {package.distribution} does not contain the expected weights of {name} (the SHA-256 "
+                f"digest is not {packaged.sha256}); uninstall the package, and set embedding_check_model to a "
+                "folder that you trust"
             )
         return path
     return None
@@ -156,7 +157,7 @@ def _explain_missing(name: str) -> str:
         else ""
     )
     return (
-        f"the embedding model {name!r} is not available locally (no such folder, no package that contains it, not in "
-        f"the Hugging Face cache), and models are not downloaded automatically: {by_package}hf download {repository}, "
-        "or give the path of a model folder"
+        f"the embedding model {name!r} is not available locally (there is no such folder, no installed package "
+        "contains it, and it is not in the Hugging Face cache), and models are not downloaded automatically. Run "
+        f"{by_package}hf download {repository}, or specify the path of a model folder"
     )

@@ -17,12 +17,13 @@ class EmbeddingSettings(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     embedding_check_enabled: bool = Field(
         default=False,
-        description="Compare fields that differ from the truth by meaning; if they are similar, the judge decides.",
+        description="Compare fields that differ from the ground truth by meaning; if they are similar, the judge "
+        "decides.",
         json_schema_extra={"env": "EMBEDDING_CHECK"},
     )
     embedding_check_model: str = Field(
         default=DEFAULT_MODEL,
-        description="The embedding model: a name, or the path of a sentence-transformers folder, with a slash "
+        description="The embedding model: a name, or the path of a sentence-transformers folder, written with a slash "
         "(./folder).",
         json_schema_extra={"env": "EMBEDDING_CHECK_MODEL", "allowed_in_files": "name"},
     )
@@ -30,8 +31,8 @@ class EmbeddingSettings(BaseModel):
         default=0.85,
         ge=0,
         le=1,
-        description="Lowest cosine similarity, 0 to 1, at which the judge is asked; with 0, `karenina prompts` shows "
-        "the request.",
+        description="The lowest cosine similarity (0 to 1) at which the judge is asked; with 0, `karenina prompts` "
+        "shows the request.",
         json_schema_extra={"env": "EMBEDDING_CHECK_THRESHOLD"},
     )
 
@@ -40,5 +41,5 @@ class EmbeddingSettings(BaseModel):
     def _named(cls, value: str) -> str:
         """Return the name without surrounding spaces. Raises `ValueError` if it is blank."""
         if not value.strip():
-            raise ValueError(f"it is empty: set a model or a folder, such as {DEFAULT_MODEL}")
+            raise ValueError(f"the value must not be empty; set a model or a folder, such as {DEFAULT_MODEL}")
         return value.strip()

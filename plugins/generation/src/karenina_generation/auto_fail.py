@@ -29,7 +29,7 @@ class RecursionLimitAutoFail(AutoFailStage):
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
-        return f"{reached}: raise agent_max_turns of the model {context.answering_model.id!r}"
+        return f"{reached}; increase agent_max_turns for the model {context.answering_model.id!r}"
 
 
 class TraceValidationAutoFail(AutoFailStage):

@@ -111,7 +111,7 @@ def _find_example(question: Question, choice: Choice) -> int:
     if isinstance(choice, int):
         if choice < len(examples):
             return choice
-        have = f"its last one is {len(examples) - 1}" if examples else "it has none"
+        have = f"the last example is number {len(examples) - 1}" if examples else "the question has no examples"
         raise ValueError(f"few_shot_config: question {question.id!r} has no example number {choice}; {have}")
     for at, example in enumerate(examples):
         digest = md5(example.question.encode("utf-8"), usedforsecurity=False).hexdigest()
@@ -225,7 +225,7 @@ class GenerateAnswer(Stage):
             llm_reply = await context.llm(model).invoke(messages)
             self._record_text(context, llm_reply)
             if llm_reply.finish_reason not in _STOPPED and not has_content(llm_reply.text):
-                raise PortError(f"the answer of {model.display_string} is empty", category=ErrorCategory.EMPTY)
+                raise PortError(f"the answer from {model.display_string} is empty", category=ErrorCategory.EMPTY)
         if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
             context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
@@ -272,7 +272,7 @@ def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) 
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
-            "few_shot_config.question_configs contains %d questions that are not in this run: %s%s",
+            "few_shot_config.question_configs contains question ids that are not in this run (%d): %s%s",
             len(unknown),
             shown,
             ", ..." if len(unknown) > _MOST_NAMED else "",
@@ -294,7 +294,7 @@ def _has_no_answer(reply: AgentReply) -> bool:
 def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
     """Return why an agent's answer is empty: the notes in its last message or, without notes, that it is empty."""
     notes = reply.trace[-1].notes if reply.trace else ()
-    return "; ".join(notes) or f"the answer of {context.answering_model.display_string} is empty"
+    return "; ".join(notes) or f"the answer from {context.answering_model.display_string} is empty"
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:

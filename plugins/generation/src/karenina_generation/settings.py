@@ -27,9 +27,11 @@ class QuestionFewShot(StrictSettings, defer_build=True):
     """The few-shot settings for one question, where they differ from those for all questions."""
 
     mode: Mode | Literal["inherit"] = Field(
-        default="inherit", description="Mode for this question; inherit uses the mode for all questions."
+        default="inherit", description="The mode for this question; inherit uses the mode for all questions."
     )
-    k: int | None = Field(default=None, ge=0, description="With k-shot: number of examples, if it differs.")
+    k: int | None = Field(
+        default=None, ge=0, description="With k-shot: the number of examples, if different for this question."
+    )
     selected_examples: tuple[Choice, ...] = Field(default=(), description="With custom: the examples, in this order.")
     excluded_examples: tuple[Choice, ...] = Field(default=(), description="Examples that are never used.")
     external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further examples, always used.")
@@ -46,7 +48,7 @@ class FewShotConfig(StrictSettings, defer_build=True):
     enabled: bool = Field(default=True, description="Use examples.")
     source: Literal["disabled", "question_pool", "global", "both"] = Field(
         default="both",
-        description="Source of examples: question_pool (each question's own), global (for all questions), both, or "
+        description="The source of examples: question_pool (each question's own), global (for all questions), both, or "
         "disabled (none).",
     )
     global_mode: Mode = Field(
@@ -58,9 +60,9 @@ class FewShotConfig(StrictSettings, defer_build=True):
         default=3,
         ge=0,
         validation_alias=AliasChoices("global_k", "pool_k", "k"),
-        description="With k-shot: number of examples.",
+        description="With k-shot: the number of examples.",
     )
-    seed: int = Field(default=0, description="With k-shot: seed of the random selection.")
+    seed: int = Field(default=0, description="With k-shot: the seed of the random selection.")
     question_configs: dict[str, QuestionFewShot] = Field(default={}, description="Examples by question id.")
     global_external_examples: tuple[FewShotExample, ...] = Field(
         default=(),

@@ -62,10 +62,13 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
     if statistics.saved_calls:
         cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
         tokens = quantity(statistics.saved_tokens, "token")
-        yield "Saved", f"about {quantity(statistics.saved_calls, 'call')} and {tokens} of it{cost}"
+        yield "Saved", f"about {quantity(statistics.saved_calls, 'call')} and {tokens} of that judge{cost}"
     else:
         spared = statistics.escalated.out_of - statistics.escalated.hits
-        yield "Saved", f"{quantity(spared, 'answer')} without it; what it would have used is not known"
+        yield (
+            "Saved",
+            f"{quantity(spared, 'answer')} not escalated; the usage that escalation would have added is unknown",
+        )
 
 
 def _long(rate: Rate, what: str) -> str:
@@ -111,7 +114,7 @@ def jury(
 
         juries = describe_juries(iterate_results(file), mean_call_costs(file))
         if not juries:
-            raise config_error(f"{file} contains no results of a jury: set `jury` in the run's configuration")
+            raise config_error(f"{file} contains no jury results; set `jury` in the run configuration")
         if as_json:
             screen.json({"juries": [statistics.model_dump(mode="json") for statistics in juries]})
             return

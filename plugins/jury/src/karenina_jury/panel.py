@@ -50,27 +50,35 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
     if config.core.evaluation_mode == "rubric_only":
-        raise ConfigError(['a jury votes on templates: remove `jury`, or set evaluation_mode = "template_only"'])
+        raise ConfigError(
+            [
+                'a jury votes on templates, but evaluation_mode is "rubric_only"; remove `jury`, or set '
+                'evaluation_mode = "template_only"'
+            ]
+        )
     if jury.escalate_to is not None and jury.escalate_to not in ids:
         raise ConfigError(
             [
-                f"jury.escalate_to is {jury.escalate_to!r}, which is not the id of a judge"
-                f"{did_you_mean(jury.escalate_to, ids)}: add it to parsing_models (--judge)"
+                f"jury.escalate_to is {jury.escalate_to!r}, which is not the id of a judge; add the judge to "
+                f"parsing_models (--judge){did_you_mean(jury.escalate_to, ids)}"
             ]
         )
     first = [judge for judge in judges if judge.id != jury.escalate_to]
     others = [judge for judge in judges if judge.id == jury.escalate_to]
     if len(first) < 2:
-        besides = " besides that of escalate_to" if others else ""
+        besides = " in addition to escalate_to" if others else ""
         raise ConfigError(
-            [f"a jury needs at least two judges{besides}, but there are {len(first)}: add some (--judge)"]
+            [
+                f"a jury needs at least two judges{besides}, but there {'is' if len(first) == 1 else 'are'} only "
+                f"{len(first)}; add judges with --judge"
+            ]
         )
     usual = len(first) if others else len(first) // 2 + 1
     quorum = usual if jury.quorum is None else jury.quorum
     if not len(first) / 2 < quorum <= len(first):
         most = f"from {len(first) // 2 + 1} to {len(first)}"
         raise ConfigError(
-            [f"jury.quorum is {quorum}, but it must be more than half of {len(first)} judges: set it {most}"]
+            [f"jury.quorum must be {most} (more than half of the {len(first)} voting judges), not {quorum}"]
         )
     return JuryPanel(jury, quorum, first, others)
 

@@ -40,11 +40,12 @@ class Jury(StrictSettings, defer_build=True):
     quorum: int | None = Field(
         default=None,
         ge=1,
-        description="How many equal votes decide; more than half. Default: all with escalate_to, else a majority.",
+        description="The number of equal votes that decide, more than half. Default: all votes with escalate_to, "
+        "otherwise a majority.",
     )
     escalate_to: str | None = Field(
         default=None,
-        description="The id of a judge that does not vote: it decides alone if there is no quorum, or an excerpt is "
+        description="The id of a judge that does not vote, but decides alone if there is no quorum or an excerpt is "
         "missing.",
     )
 
@@ -56,7 +57,9 @@ class JurySettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     jury: Jury | None = Field(
-        default=None, description="Let the judges vote, so each answer has one result; by default, one per judge."
+        default=None,
+        description="Let the judges vote, so that each answer has one result; by default, each judge gives a result of "
+        "its own.",
     )
 
 

@@ -23,12 +23,12 @@ class OtelSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     otel: bool = _switch(
-        False, "Send spans and evaluation events to OpenTelemetry, as configured by the variables OTEL_*."
+        False, "Send spans and evaluation events to OpenTelemetry, as configured by the OTEL_* variables."
     )
-    otel_content: bool = _switch(False, "Send prompts, answers, reasons, error messages and ground truths too.")
+    otel_content: bool = _switch(False, "Also send prompts, answers, reasons, error messages and ground truths.")
     otel_span_events: bool = _switch(
-        True, "Add each evaluation to the item's span too, for backends that accept no log records."
+        True, "Also add each evaluation to the item's span, for backends that do not accept log records."
     )
     otel_trace_per_answer: bool = _switch(
-        False, "Make each answer a trace of its own, linked to the run's: for large runs, and for sampling."
+        False, "Make each answer a separate trace, linked to the trace of the run, for large runs and for sampling."
     )

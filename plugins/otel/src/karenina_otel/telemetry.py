@@ -144,11 +144,11 @@ def _exporters(variable: str) -> list[EntryPoint]:
         point = next((installed[candidate] for candidate in candidates if candidate in installed), None)
         if point is None:
             cure = (
-                install_command("karenina-otel[otlp]")
+                f"run `{install_command('karenina-otel[otlp]')}`"
                 if candidates[0] in ("otlp_proto_http", "otlp")
                 else f"install it, or set {variable} to one of {', '.join(sorted({*installed, 'none'}))}"
             )
-            raise ConfigError([f"otel is true, but the exporter {exporter!r} ({variable}) is not installed: {cure}"])
+            raise ConfigError([f"otel is true, but the exporter {exporter!r} ({variable}) is not installed; {cure}"])
         points.append(point)
     return points
 
@@ -176,7 +176,8 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
         if time.monotonic() - began > (_FLUSH_SECONDS_AFTER_WARNING if warned.is_set() else FLUSH_SECONDS):
             if not warned.is_set():
                 logger.warning(
-                    "the last spans of the run may be missing: they could not be sent within %g s", FLUSH_SECONDS
+                    "the last spans of the run may be missing because they could not be sent within %g s",
+                    FLUSH_SECONDS,
                 )
                 warned.set()  # later warnings are not logged again
             return left

@@ -40,18 +40,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         help="judge the answers in this file; each file counts as a model",
     )
-    group.addoption("--karenina-set", metavar="NAME=VALUE", action="append", help="set one configuration name")
+    group.addoption("--karenina-set", metavar="NAME=VALUE", action="append", help="set a configuration value")
     group.addoption(
         "--karenina-journal",
         metavar="FOLDER",
-        help="store replies and results in this folder, so that their calls are not repeated",
+        help="store replies and results in this folder, so that calls are not repeated",
     )
     group.addoption(
         "--karenina-trust-all",
         action="store_true",
         help="trust these files: run their code and use their restricted values (only for your own files)",
     )
-    parser.addini("karenina_config", help="has no effect: give --karenina-config on the command line", default="")
+    parser.addini("karenina_config", help="has no effect; use --karenina-config on the command line", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,9 +73,9 @@ def _find_error(config: pytest.Config) -> str:
     if not names:
         return ""
     return (
-        f"{config.inipath or 'the configuration of pytest'} sets {names}, which decides where requests and keys are "
-        "sent, or which code runs. The file may be somebody else's, so the setting has no effect: remove it there, and "
-        "give it on the command line (or in PYTEST_ADDOPTS)"
+        f"{config.inipath or 'the pytest configuration'} sets {names}, which decides where requests and keys are "
+        "sent, or which code runs. The file may have been written by someone else, so the setting has no effect. "
+        "Remove the setting from the file, and specify it on the command line (or in PYTEST_ADDOPTS)"
     )
 
 

@@ -103,7 +103,10 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
     ray = await asyncio.to_thread(_import_ray)
     if ray.is_initialized():
         if address not in (None, "auto"):
-            logger.info("Ray is already connected in this process: this connection is used, and ray_address is ignored")
+            logger.info(
+                "Ray is already connected in this process, so the existing connection is used and ray_address is "
+                "ignored"
+            )
         yield ray
         return
     verbose = logger.isEnabledFor(logging.DEBUG)
@@ -121,9 +124,11 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
         else:
             await join_cluster(ray, address, options)
     except Exception as error:
-        where = f"the Ray cluster {address} (ray_address) cannot be reached" if address else "Ray cannot be started"
-        token = "" if address is None or os.environ.get(_AUTH) else f"; if it requires a token, set {_AUTH}=token"
-        raise ConfigError([f"executor ray: {where}: {type(error).__name__}: {error}{token}"]) from error
+        where = f"cannot reach the Ray cluster {address} (ray_address)" if address else "cannot start Ray"
+        token = (
+            "" if address is None or os.environ.get(_AUTH) else f"; if the cluster requires a token, set {_AUTH}=token"
+        )
+        raise ConfigError([f"ray executor: {where}: {type(error).__name__}: {error}{token}"]) from error
     try:
         with _SilencedRay(ray, verbose):
             yield ray

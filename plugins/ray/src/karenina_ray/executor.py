@@ -30,19 +30,19 @@ class RaySettings(BaseModel):
     ray_workers: int | None = Field(
         default=None,
         ge=1,
-        description="Number of workers of the executor ray, one CPU each; by default as many as there are CPUs.",
+        description="The number of Ray workers, with one CPU each; by default, one worker per CPU.",
         json_schema_extra={"changes_results": False},
     )
     ray_address: str | None = Field(
         default=None,
-        description="Address of a running Ray cluster: host:port of its head node, or auto; by default, a local one "
-        "is started.",
+        description="The address of a running Ray cluster: host:port of its head node, or auto; by default, a local "
+        "cluster is started.",
         json_schema_extra={"changes_results": False, "env": "RAY_ADDRESS"},
     )
     ray_patience: float = Field(
         default=120.0,
         gt=0,
-        description="Seconds within which the first worker of the executor ray must be ready.",
+        description="The number of seconds within which the first Ray worker must be ready.",
         json_schema_extra={"changes_results": False},
     )
 
@@ -54,7 +54,7 @@ class RaySettings(BaseModel):
         """
         if value is not None and value.startswith("ray://"):
             raise ValueError(
-                "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"
+                "the Ray client (ray://) is not supported; run on a node of the cluster, and specify host:port"
             )
         return value
 
@@ -130,7 +130,8 @@ def _limit_workers(session: RunSession, workers: int) -> int:
     answers = session.matrix.answers
     if fewest < workers:
         logger.warning(
-            "%d Ray workers are started instead of %d: a server allows %d concurrent calls, and each worker needs one",
+            "%d Ray workers are started instead of %d, because a server allows %d concurrent calls and each "
+            "worker needs one",
             fewest,
             workers,
             fewest,

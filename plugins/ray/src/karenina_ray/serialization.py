@@ -191,7 +191,7 @@ def decode_files(payload: Payload) -> FileStore:
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
-        why = f"this worker runs on {os.uname().nodename}, and the files of the run are on {payload['host']}"
+        why = f"this worker runs on {os.uname().nodename}, but the files of the run are on {payload['host']}"
         return FileStore(None, store.most, store.most_in_all, why)
     return store
 
@@ -230,8 +230,8 @@ def _plugin_problems(session: RunSession) -> list[str]:
         if (info.kind, info.name, info.distribution) not in identities
     ]
     return [
-        f"executor ray: the plugin {name} is registered in this process only, and workers find plugins by entry "
-        f"points: install it as a distribution with one, {_HERE}"
+        f"ray executor: the plugin {name!r} is registered only in this process, but workers find plugins by entry "
+        f"points; install the plugin as a distribution with an entry point, {_HERE}"
         for name in unknown
     ]
 
@@ -242,11 +242,9 @@ def _config_problems(config: VerificationConfig) -> list[str]:
         message = encode_config(config)
         again = encode_config(VerificationConfig(**json.loads(json.dumps(message))))
     except ValueError as error:
-        return [
-            f"executor ray: a setting cannot be sent to workers, which get JSON: {error}; use plain values, {_HERE}"
-        ]
+        return [f"ray executor: a setting cannot be sent to workers as JSON: {error}; use plain values, {_HERE}"]
     return [
-        f"executor ray: the setting {name} changes when it is written as JSON: use plain values, {_HERE}"
+        f"ray executor: the setting {name} changes when it is written as JSON; use plain values, {_HERE}"
         for name in message
         if message[name] != again.get(name)
     ]
@@ -268,8 +266,8 @@ def _question_problems(session: RunSession) -> list[str]:
             question_to_json(question, session.parts.trust)
         except ValueError as error:
             problems.append(
-                f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
-                f"alone does not rebuild it: {error}; define the template as source code that needs nothing else, "
-                f"{_HERE}"
+                f"ray executor: the template of question {question.id!r} is a class in this process and cannot be "
+                f"rebuilt from its source alone: {error}; define the template as source code that needs nothing "
+                f"else, {_HERE}"
             )
     return problems

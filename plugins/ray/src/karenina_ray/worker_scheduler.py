@@ -183,7 +183,7 @@ class Scheduler:
             if not self._over:
                 self._replace_worker(worker, error)
         except self._ray.exceptions.RayError as error:
-            raise ExecutorError(f"executor ray: a worker failed: {error}") from error
+            raise ExecutorError(f"ray executor: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
         """Return the message that configures the worker `index`. It contains the secrets in the configuration."""
@@ -204,16 +204,20 @@ class Scheduler:
     def _check_plugins(self, facts: Payload) -> None:
         """Raise `ExecutorError` if a worker could not start, or if its plugins differ from those of this process."""
         if "error" in facts:
-            raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
+            raise ExecutorError(f"ray executor: a worker could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
         here, there = ({tuple(plugin) for plugin in listed} for listed in (loaded, facts["plugins"]))
         if here == there:
             return
         kind, name, distribution, version = sorted(here ^ there)[0]
-        where = "here and not on the worker" if (kind, name, distribution, version) in here else "only on the worker"
+        where = (
+            "installed here but not on the worker"
+            if (kind, name, distribution, version) in here
+            else "installed only on the worker"
+        )
         raise ExecutorError(
-            f"executor ray: the worker on {facts['host']} has other plugins than this process: {name} of "
-            f"{distribution} {version} is {where}; install the same versions everywhere"
+            f"ray executor: the worker on {facts['host']} does not have the same plugins as this process: "
+            f"{name!r} from {distribution} {version} is {where}; install the same versions everywhere"
         )
 
     async def _check_startup(self) -> None:
@@ -222,8 +226,9 @@ class Scheduler:
         if not any(worker.ready for worker in self._handles):
             has = self._ray.cluster_resources().get("CPU", 0)
             raise ExecutorError(
-                f"executor ray: no worker was ready after {self._patience:g} s (ray_patience): each needs one CPU, and "
-                f"the cluster has {has:g}, which other programs may use; free some, or set fewer ray_workers"
+                f"ray executor: no worker was ready after {self._patience:g} s (ray_patience). Each worker needs "
+                f"one CPU; the number of CPUs in the cluster is {has:g}, and other programs may be using them. "
+                "Free some CPUs, or reduce ray_workers"
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
@@ -251,8 +256,8 @@ class Scheduler:
         logger.debug("%s", error)
         if self._deaths_in_a_row >= _MOST_DEATHS_IN_A_ROW:
             raise ExecutorError(
-                f"executor ray: {self._deaths_in_a_row} workers died one after another without a result between them; "
-                f"the last one: {error}"
+                f"ray executor: {self._deaths_in_a_row} workers died in a row without a result in between; the "
+                f"last error was: {error}"
             )
         if self._stopping is not None:
             self._wakeup.set()
@@ -270,8 +275,8 @@ class Scheduler:
     async def _fail_job(self, job: Job) -> None:
         """Store an error as the result of each item of an answer that killed too many workers, and log the error."""
         message = (
-            f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
-            "else: check what its stages and models need (usually memory)"
+            f"{job.deaths} Ray workers died while working on this answer, the last one while working on nothing else; "
+            "check what the stages and models of this answer need (usually memory)"
         )
         logger.error("[%s] %s", job.task.question.id, message)
         for judge in job.judges:
@@ -351,7 +356,7 @@ class Scheduler:
             self._finishing += 1
             self._tasks.start(self._finish(worker.jobs.pop(message["order"]), message["results"]))
         elif kind == "failed":
-            raise ExecutorError(f"executor ray: a worker failed on an answer:\n{message['error']}")
+            raise ExecutorError(f"ray executor: a worker failed on an answer:\n{message['error']}")
         elif kind == "stopped":
             worker.stopped = True
             self._wakeup.set()

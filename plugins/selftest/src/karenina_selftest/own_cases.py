@@ -165,7 +165,7 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
     """Return the cases made from a question. Raises `_NoCases` or `TemplateError` if none can be made."""
     template = template_of(question, trust)
     if template is None:
-        raise _NoCases("it has no template")
+        raise _NoCases("the question has no template")
     bound = template.for_question(question.id)
     values = _values_of(bound)
     return [
@@ -181,9 +181,9 @@ def _values_of(bound: BoundTemplate) -> _Values:
     compares by embeddings, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
-        raise _NoCases("its template needs no judge")
+        raise _NoCases("the template needs no judge")
     if bound.is_slow:
-        raise _NoCases("its template compares by embeddings")
+        raise _NoCases("the template compares values by embeddings")
     names, values = labels(bound), _Values()
     true: dict[str, object] = {}
     false: dict[str, object] = {}
@@ -191,14 +191,14 @@ def _values_of(bound: BoundTemplate) -> _Values:
     for name in bound.judge_fields:
         rule = rules.get(name)
         if rule is None or rule.reads_trace or rule.truth is None:
-            raise _NoCases(f"the field {name!r} has no truth of its own")
+            raise _NoCases(f"the field {name!r} has no ground truth of its own")
         true[name], wrong = rule.primitive.accept(rule.truth), rule.primitive.mutate(rule.truth)
         if wrong is None:
             raise _NoCases(f"{type(rule.primitive).__name__} defines no wrong value for {name!r}")
         false[name] = wrong
         stated, denied = say(true[name]), say(wrong)
         if stated is None or denied is None:
-            raise _NoCases(f"no sentence states the value of {name!r}")
+            raise _NoCases(f"the value of {name!r} cannot be stated in a sentence")
         values.true[name], values.false[name] = stated, denied
         other = in_another_unit(names[name], true[name])
         if other is not None:
@@ -217,12 +217,12 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
         answer = bound.bind(values)
         verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed
     except Exception as error:
-        raise _NoCases(f"its template cannot verify its own values: {type(error).__name__}: {error}") from error
+        raise _NoCases(f"the template cannot verify its own values: {type(error).__name__}: {error}") from error
     if patterns:
-        raise _NoCases("its template has patterns for the whole response")
+        raise _NoCases("the template has patterns for the whole response")
     if verdict is not passes:
-        what = "does not pass its own truth" if passes else "passes wrong values"
-        raise _NoCases(f"its template {what}; `karenina check` gives details")
+        what = "does not pass its own ground truth" if passes else "passes wrong values"
+        raise _NoCases(f"the template {what}; `karenina check` gives details")
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:

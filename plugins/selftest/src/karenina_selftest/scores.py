@@ -165,12 +165,12 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
         return
     option = "--min-sensitivity" if passes else "--min-specificity"
     kind = "pass" if passes else "fail"
-    shown = "none" if best is None else f"at most {best:.3f}"
+    shown = "undefined" if best is None else f"at most {best:.3f}"
     raise ConfigError(
         [
-            f"{option} {least:g} cannot be shown: with {len(units)} cases that must {kind}, all judged correctly, the "
-            f"lower limit is {shown}; {needed_cases(least)} independent cases are needed: lower the limit, or select "
-            "more cases"
+            f"{option} {least:g} cannot be shown with {len(units)} cases that must {kind}: even if all are judged "
+            f"correctly, the lower limit is {shown}, and {needed_cases(least)} independent cases are needed. "
+            "Lower the limit, or select more cases"
         ]
     )
 

@@ -69,7 +69,7 @@ def make_config(cases: Sequence[Case], settings: VerificationConfig) -> Verifica
     """
     chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not chosen.get("parsing_models"):
-        raise ConfigError(["a self-test needs a judge: add one, for example --judge openai:NAME"])
+        raise ConfigError(["a self-test needs a judge; add a judge, for example --judge openai:NAME"])
     recorded: Mapping[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
     return VerificationConfig(
         **{
@@ -118,7 +118,8 @@ class Limits:
             ("sensitivity", score.sensitivity, self.sensitivity),
         )
         return [
-            f"{in_one_line(score.name)}: the lower limit of its {name} is {_limit(shown)}, below --min-{name} {least:g}"
+            f"{in_one_line(score.name)}: the lower limit of the judge's {name} is {_limit(shown)}, but "
+            f"--min-{name} is {least:g}"
             for name, shown, least in checked
             if least is not None and (shown is None or shown < least)
         ]
@@ -143,14 +144,16 @@ def selftest(
         typer.Option(
             min=0,
             max=0.999,
-            help="Exit with 1 unless the judge is shown to fail this share of the answers that must fail: the lower "
-            "limit of the 95% interval is compared.",
+            help="Exit with code 1 unless the judge is shown to fail at least this share of the answers that must "
+            "fail, based on the lower limit of the 95% interval.",
         ),
     ] = None,
     min_sensitivity: Annotated[
         float | None, typer.Option(min=0, max=0.999, help="The same as --min-specificity, for answers that must pass.")
     ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print for each judge.")] = 10,
+    worst: Annotated[
+        int, typer.Option(min=0, help="The maximum number of wrong verdicts to print for each judge.")
+    ] = 10,
     output: Annotated[Path, output_option("The result file.")] = OUTPUT,
     journal: JournalPath = None,
     trust_all: TrustAll = False,
@@ -205,7 +208,7 @@ def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) ->
     from karenina_cli.input.named_files import load_checked
 
     if file is None and reading:
-        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact apply to the table FILE: name it"])
+        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact apply only to a table; specify FILE"])
     return load_checked(file, trust, columns=reading) if file is not None else None
 
 
@@ -229,7 +232,7 @@ def _select_cases(
     from karenina_selftest.own_cases import make_own_cases
 
     if own_only and benchmark is None:
-        raise ConfigError(["--own-only needs a benchmark: give its FILE"])
+        raise ConfigError(["--own-only requires a benchmark; specify FILE"])
     cases = [] if own_only else list(shipped_cases())
     if benchmark is not None:
         own = make_own_cases(benchmark, trust)
@@ -239,8 +242,8 @@ def _select_cases(
     unknown = sorted(set(families or ()) - {case.family for case in cases})
     if unknown or not chosen:
         names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, since no template of FILE has cases"
-        which = f"unknown family {unknown[0]!r}" if unknown else "no case is selected"
-        raise ConfigError([f"{which}; families: {names}"])
+        which = f"unknown family {unknown[0]!r}" if unknown else "no cases were selected"
+        raise ConfigError([f"{which}; available families: {names}"])
     if limit is not None and limit < len(chosen):
         chosen = [chosen[number * len(chosen) // limit] for number in range(limit)]
     return chosen, len(cases)
@@ -252,7 +255,7 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
     more = [f"  and {len(left_out) - _MOST_LEFT_OUT} more"] if len(left_out) > _MOST_LEFT_OUT else []
-    head = f"No cases are made from {len(left_out)} of {quantity(questions, 'question')}:"
+    head = f"No cases were made from {len(left_out)} of {quantity(questions, 'question')}:"
     screen.note("\n".join([head, *lines, *more]))
 
 
@@ -286,7 +289,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
     for line in format_sections(score_sections(scores, worst), screen.out.width):
         typer.echo(line)
     screen.note(
-        f"`karenina show {quote(str(output))}` prints each case; `karenina report` shows these rates beside runs."
+        f"`karenina show {quote(str(output))}` prints each case; `karenina report` shows these rates alongside runs."
     )
 
 
@@ -299,7 +302,7 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
     for text in unmet:
         screen.note(text)
     if not any(score.false_pass.out_of or score.false_fail.out_of for score in scores):
-        screen.note("No case was judged: each ended in an error.")
+        screen.note("No case was judged because each case ended in an error.")
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
     if unmet:
         raise typer.Exit(FAILED)

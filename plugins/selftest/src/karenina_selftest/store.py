@@ -88,7 +88,7 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
                 others = [old for old in read_scores(score.judge) if (old.cases, old.settings) != (cases, settings)]
                 _write(path, [*others[-_MOST + 1 :], stored])
         except OSError as error:
-            raise UserStateError(f"the score of {score.judge} cannot be stored: {error}") from error
+            raise UserStateError(f"cannot store the score of {score.judge}: {error}") from error
 
 
 def _write(path: Path, scores: list[StoredScore]) -> None:
@@ -107,7 +107,9 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
         text = read_private(path)
         scores = _Scores.model_validate_json(text).scores if text is not None else []
     except (OSError, UnicodeDecodeError, ValidationError) as error:
-        raise UserStateError(f"the stored self-tests in {path} cannot be read; remove the file: {error}") from error
+        raise UserStateError(
+            f"cannot read the stored self-tests in {path}: {error}. Remove the file and try again"
+        ) from error
     return [score for score in scores if score.judge == judge]
 
 

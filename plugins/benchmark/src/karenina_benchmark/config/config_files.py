@@ -49,7 +49,7 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
     file = Path(path)
     if file.suffix != ".json":
         raise ConfigError(
-            [(f"{file}: a configuration can be saved only as JSON; name the file {file.stem or 'karenina'}.json")]
+            [f"{file}: a configuration can be saved only as JSON; name the file {file.stem or 'karenina'}.json"]
         )
     values, left_out = values_to_save(config)
     try:
@@ -78,7 +78,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
     """Log a warning that names the secret settings that were not saved, if there are any such settings."""
     if left_out:
-        logger.warning(("%s: some settings were not saved because they may be secret: %s"), file, ", ".join(left_out))
+        logger.warning("%s: some settings were not saved because they may be secret: %s", file, ", ".join(left_out))
 
 
 def _without_secrets(
@@ -126,10 +126,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
         kind = type(values).__name__
         raise ConfigError(
             [
-                (
-                    f"the configuration file {file} must contain a table of settings (name = value), not a value of "
-                    f"type {kind}"
-                )
+                f"the configuration file {file} must contain a table of settings (name = value), not a value of "
+                f"type {kind}"
             ]
         )
     return _without_wrapper(values)

@@ -38,12 +38,12 @@ def parse_model(spec: str) -> dict[str, Any]:
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
         shown = repr(text) if _HARMLESS.fullmatch(text) else "the model specification"
-        raise ConfigError([(f"{shown} does not name the interface of the model; {_forms(text)}")])
+        raise ConfigError([f"{shown} does not name the interface of the model; {_forms(text)}"])
     found_url = _URL.search(rest)
     if found_url is not None:
         name = rest[: found_url.start()]
         if not name:
-            raise ConfigError([(f"the {interface!r} model has a base URL but no name; {_FORMS}")])
+            raise ConfigError([f"the {interface!r} model has a base URL but no name; {_FORMS}"])
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
     if not rest.startswith(_PATH):
         _check_address(interface, rest)
@@ -94,7 +94,7 @@ def _parse_object(text: str) -> dict[str, Any]:
     trouble = find_problem_in_json(text, model)
     if trouble is not None:
         place = f" in {trouble.where}" if trouble.where else ""
-        raise ConfigError([(f"the JSON object for a model cannot be used: {trouble.what}{place}; {trouble.cure}")])
+        raise ConfigError([f"the JSON object for a model cannot be used: {trouble.what}{place}; {trouble.cure}"])
     return model
 
 
@@ -147,10 +147,8 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
             other = next((_origin(earlier) for earlier in models if earlier.get("id") == base), None)
             if other not in (None, _origin(model)):
                 logger.warning(
-                    (
-                        "two models have the name %r: %r is %s, and %r is %s. To choose an id, specify the model as "
-                        "a JSON object with `id`"
-                    ),
+                    "two models have the name %r: %r is %s, and %r is %s. To choose an id, specify the model as "
+                    "a JSON object with `id`",
                     *(base, base, other, id, _origin(model)),
                 )
     return models
@@ -183,5 +181,5 @@ def recording_interface() -> str:
     interfaces = installed or list(read_catalog()["recorders"])
     if len(interfaces) > 1:
         names = ", ".join(interfaces)
-        raise ConfigError([(f"several adapters replay recordings ({names}); select one with --answering '{{...}}'")])
+        raise ConfigError([f"several adapters replay recordings ({names}); select one with --answering '{{...}}'"])
     return interfaces[0]

@@ -35,7 +35,7 @@ def preset_path(name: str) -> Path:
 
     presets = list_presets()
     if name not in presets:
-        raise ConfigError([(f"the preset {name!r} does not exist{did_you_mean(name, presets)}")])
+        raise ConfigError([f"the preset {name!r} does not exist{did_you_mean(name, presets)}"])
     return presets[name]
 
 
@@ -54,7 +54,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
     from karenina_toolkit.files.safe_paths import is_plain_name
 
     if not is_plain_name(name) or Path(name).suffix:
-        raise ConfigError([(f"{name!r} is not a valid preset name; use letters, digits, '_' and '-'")])
+        raise ConfigError([f"{name!r} is not a valid preset name; use letters, digits, '_' and '-'"])
     values, left_out = values_to_save(config)
     saved = {key: _with_absolute_paths(key, value) for key, value in values.items() if key in names}
     path = presets_folder() / f"{name}{_SUFFIX}"
@@ -78,7 +78,7 @@ def delete_preset(name: str) -> Path:
     try:
         path.unlink()
     except OSError as error:
-        raise ConfigError([(f"cannot delete the preset {path}: {error.strerror or error}")]) from error
+        raise ConfigError([f"cannot delete the preset {path}: {error.strerror or error}"]) from error
     return path
 
 

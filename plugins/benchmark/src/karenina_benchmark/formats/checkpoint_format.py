@@ -253,7 +253,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 place = _locate(number, question.id)
                 first = seen.setdefault(compose(question.id), number)
                 if first != number:
-                    raise ValueError((f"question {first} has the same id; give one of them a different @id"))
+                    raise ValueError(f"question {first} has the same id; give one of them a different @id")
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
                 benchmark.broken.append(_make_error(error, path, place, "correct the question"))
@@ -285,7 +285,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
             for trait, by_name in [*((trait, traits) for trait in static), *((trait, concepts) for trait in dynamic)]:
                 if by_name.setdefault(trait.name, trait) is not trait:
                     raise ValueError(
-                        (f"an earlier trait in the rubric has the same name {trait.name!r}; rename one of them")
+                        f"an earlier trait in the rubric has the same name {trait.name!r}; rename one of them"
                     )
         except (ValueError, TypeError) as error:
             benchmark.broken.append(_make_error(error, path, place, "correct the trait"))
@@ -417,7 +417,7 @@ def _read_extra(value: object) -> dict[str, Any]:
     for name in value:
         if not is_owned(name, "question_fields"):
             raise ValueError(
-                (f"plugin_fields contains {name!r}, but plugin field names must start with the plugin's package name")
+                f"plugin_fields contains {name!r}, but plugin field names must start with the plugin's package name"
             )
     return value
 

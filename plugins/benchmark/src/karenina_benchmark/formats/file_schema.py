@@ -25,7 +25,7 @@ _TEXT: Final[Schema] = {"type": ["string", "number", "boolean", "null"]}
 """Text, which need not be quoted even if it looks like a number."""
 _MAPPING: Final[Schema] = {"type": ["object", "null"]}
 _TEMPLATE: Final = "The source of the template, a class Answer(BaseAnswer)."
-_ANSWER: Final = "The fields of the template, by name: what the judge extracts, and its truth."
+_ANSWER: Final = "The fields of the template, by name: what the judge extracts, and the ground truth."
 _STRATEGY: Final = (
     "How the fields are combined into a verdict: a field, all_of, any_of or at_least. Default: all must be correct."
 )
@@ -49,11 +49,13 @@ _HEAD_TEXTS: Final = {
 }
 _FIELD_TEXTS: Final = {
     "type": "The type of the value; by default, the type of the ground truth.",
-    "description": "What the judge extracts from the response. The judge sees it, so it must not contain the truth.",
-    "ground_truth": "The right value, which no model sees. Not needed for a range.",
-    "verify_with": "The primitive that compares the value with the truth; `karenina primitives` describes them.",
+    "description": "What the judge extracts from the response. The judge sees it, so it must not contain the ground "
+    "truth.",
+    "ground_truth": "The correct value, which no model sees. Not needed for a range.",
+    "verify_with": "The primitive that compares the value with the ground truth; `karenina primitives` describes all "
+    "primitives.",
     "weight": "The weight in granular scores.",
-    "extraction_hint": "A hint for the judge, besides the description.",
+    "extraction_hint": "A hint for the judge, in addition to the description.",
 }
 _IMPORT_TEXTS: Final = {
     "file": "A table (.csv, .tsv, .xlsx, .jsonl), relative to this file.",

@@ -171,8 +171,8 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
         raise BenchmarkFileError(
             path,
             "",
-            (f"more than one plugin provides a format with the suffix {suffix!r}: {names}"),
-            (f'block one of them with `[plugins] block = ["{matching[-1].distribution}"]`'),
+            f"more than one plugin provides a format with the suffix {suffix!r}: {names}",
+            f'block one of them with `[plugins] block = ["{matching[-1].distribution}"]`',
         )
     purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"

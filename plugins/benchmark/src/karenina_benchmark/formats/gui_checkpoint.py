@@ -74,7 +74,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
         traits = plain.get(name)
         for trait in traits if isinstance(traits, list) else [] if traits is None else [traits]:
             if not isinstance(trait, Mapping):
-                raise ValueError((f"{name} in the rubric contains a value that is not a trait: {trait!r:.80}"))  # noqa: TRY004
+                raise ValueError(f"{name} in the rubric contains a value that is not a trait: {trait!r:.80}")  # noqa: TRY004
             values = {key: value for key, value in trait.items() if key not in ("name", "description")}
             if "callable_code" in values:
                 set_callable_code(values)

@@ -60,22 +60,20 @@ def find_warnings(
     warnings: list[str] = []
     if scenarios:
         warnings.append(
-            (f"the file contains {describe_scenarios(scenarios)}; they are kept in the file but left out of runs")
+            f"the file contains {describe_scenarios(scenarios)}; they are kept in the file but left out of runs"
         )
     unfinished = benchmark.unfinished_ids()
     if unfinished:
         drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
         warnings.append(
-            (
-                f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; to run such "
-                "questions anyway, name them with --question"
-            )
+            f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; to run such "
+            "questions anyway, name them with --question"
         )
     if unknown:
         warnings.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
     if unused:
         warnings.append(
-            (f"some traits contain values that are not used by their type: {join_problems(_with_places(unused))}")
+            f"some traits contain values that are not used by their type: {join_problems(_with_places(unused))}"
         )
     if not unscorable:
         return warnings, []

@@ -72,7 +72,7 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
     except ValueError as error:
         what = f"an integer in the JSON has more than {MAX_DIGITS} digits"
         raise BenchmarkFileError(
-            path, place, what, ("use fewer digits, or write the number as a string, in quotes")
+            path, place, what, "use fewer digits, or write the number as a string, in quotes"
         ) from error
     except RecursionError as error:
         raise BenchmarkFileError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error

@@ -94,7 +94,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
         done.warnings.append(
-            (f"in rows with fewer cells than the header, the missing cells are treated as empty: {shown}")
+            f"in rows with fewer cells than the header, the missing cells are treated as empty: {shown}"
         )
     own = chosen.fields.get("answer_template", "")
     compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
@@ -249,11 +249,9 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
             table.file,
             "",
             "no question column was found",
-            (
-                f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; choose columns with "
-                "--columns question=COLUMN,answer=COLUMN or, for comparisons other than ExactMatch, in a YAML "
-                f"file:\n{example}"
-            ),
+            f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; choose columns with "
+            "--columns question=COLUMN,answer=COLUMN or, for comparisons other than ExactMatch, in a YAML "
+            f"file:\n{example}",
         )
     fields = {name: roles.columns[name] for name in (QUESTION, ID, KEYWORDS) if name in roles.columns}
     if TRUTH in roles.columns or roles.fields:

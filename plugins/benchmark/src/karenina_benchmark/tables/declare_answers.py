@@ -199,7 +199,7 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
         done.fields.append(declared if texts else None)
     count = sum(declared is not None for declared in done.fields)
     word = "must not contain" if forbidden else "must contain one of" if any_of else "must contain"
-    done.notes.append((f"{quantity(count, 'answer')} with strings that the response {word} (TraceRegex)"))
+    done.notes.append(f"{quantity(count, 'answer')} with strings that the response {word} (TraceRegex)")
     return done
 
 
@@ -353,20 +353,16 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
     if booleans and done.asks_the_question and 2 * asking < len(booleans):
         done.warnings.append(
-            (
-                "the judge is asked whether the response answers the question with yes or true, but most questions "
-                "are not yes-or-no questions. If the column is about something else, describe it with --columns "
-                "answer.NAME=COLUMN,description.NAME=COLUMN (`karenina check` and `run`) or a `description` (YAML "
-                "file)"
-            )
+            "the judge is asked whether the response answers the question with yes or true, but most questions "
+            "are not yes-or-no questions. If the column is about something else, describe it with --columns "
+            "answer.NAME=COLUMN,description.NAME=COLUMN (`karenina check` and `run`) or a `description` (YAML "
+            "file)"
         )
     labels = _unasked_labels(kinds, cells)
     if labels:
         done.warnings.append(
-            (
-                f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, "
-                "so hardly any response contains them; list the labels in the questions, and ask for one of them"
-            )
+            f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, "
+            "so hardly any response contains them; list the labels in the questions, and ask for one of them"
         )
     commas = [
         at
@@ -393,7 +389,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     if two:
         what = f"{quantity(len(two), 'answer')} could be either of two dates: {_examples(cells, two)}"
         done.warnings.append(
-            (f"{what}; the month was assumed to come first; to avoid ambiguity, write dates as 2024-01-31")
+            f"{what}; the month was assumed to come first; to avoid ambiguity, write dates as 2024-01-31"
         )
     placeholders = [
         at

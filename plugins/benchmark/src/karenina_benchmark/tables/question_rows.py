@@ -338,7 +338,7 @@ def _with_right_options(
     ]
     if lost:
         done.warnings.append(
-            (f"the correct answer matches none of the options and is compared as text in {_first_places(lost)}")
+            f"the correct answer matches none of the options and is compared as text in {_first_places(lost)}"
         )
     return [
         replace(row, text=join_options(row.text, row.options), right=letters)
@@ -358,7 +358,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         done.notes.append(f"{context!r} is not part of the questions; {cure}")
     if roles.repeated_id:
         done.notes.append(
-            (f"different questions have the same {roles.repeated_id!r}, so it is not used as the question id")
+            f"different questions have the same {roles.repeated_id!r}, so it is not used as the question id"
         )
     truth = roles.get(TRUTH)
     grades = [
@@ -370,11 +370,9 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     if truth is not None and others:
         columns = ",".join(f"answer.{_KEY.sub('_', column)}={column}" for column in (truth, *others))
         done.warnings.append(
-            (
-                f"only {truth!r} is compared; if {', '.join(map(repr, others))} also "
-                f"contain{'s' * (len(others) == 1)} correct answers, add --columns {columns} to `karenina check` and "
-                "`run` to compare all of them"
-            )
+            f"only {truth!r} is compared; if {', '.join(map(repr, others))} also "
+            f"contain{'s' * (len(others) == 1)} correct answers, add --columns {columns} to `karenina check` and "
+            "`run` to compare all of them"
         )
     if grades:
         taken = (
@@ -383,41 +381,37 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
             else "no column contains correct answers"
         )
         done.notes.append(
-            (f"{', '.join(map(repr, grades))} contain{'s' * (len(grades) == 1)} grades, not correct answers; {taken}")
+            f"{', '.join(map(repr, grades))} contain{'s' * (len(grades) == 1)} grades, not correct answers; {taken}"
         )
     if roles.rivals and truth is None:
         columns = ",".join(f"answer.{_KEY.sub('_', rival)}={rival}" for rival in roles.rivals)
         done.warnings.append(
-            (
-                f"several columns could contain the correct answers: {', '.join(map(repr, roles.rivals))}; name one "
-                f"of them, or use `karenina check` and `run` with --columns {columns} to compare all of them"
-            )
+            f"several columns could contain the correct answers: {', '.join(map(repr, roles.rivals))}; name one "
+            f"of them, or use `karenina check` and `run` with --columns {columns} to compare all of them"
         )
     elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"
         cure = f"to choose another column, add {option} {quote(f'{name}={roles.rivals[0]}')}"
         rivals = ", ".join(map(repr, roles.rivals))
         done.warnings.append(
-            (f"{roles.get(TRUTH)!r} was chosen as the column with the correct answers, not {rivals}; {cure}")
+            f"{roles.get(TRUTH)!r} was chosen as the column with the correct answers, not {rivals}; {cure}"
         )
     if roles.get(RESPONSE):
         done.notes.append(
-            (f"{roles.columns[RESPONSE]!r} contains model answers; `karenina import` writes recordings of them")
+            f"{roles.columns[RESPONSE]!r} contains model answers; `karenina import` writes recordings of them"
         )
     without = Counter(bool(row.options) for row in done.rows)
     if without[True] and without[False]:
         done.warnings.append(
-            (
-                f"{without[False]:,} of {quantity(len(done.rows), 'question')} "
-                f"{'has' if without[False] == 1 else 'have'} no options"
-            )
+            f"{without[False]:,} of {quantity(len(done.rows), 'question')} "
+            f"{'has' if without[False] == 1 else 'have'} no options"
         )
     texts = [text for row in done.rows for text in (row.text, row.truth) if isinstance(text, str)]
     entities = [match[0] for text in texts for match in _ENTITY.finditer(text) if html.unescape(match[0]) != match[0]]
     if entities:
         shown = shorten(", ".join(dict.fromkeys(entities)), _LONGEST)
         done.warnings.append(
-            (f"some texts contain HTML entities, which are not decoded: {shown} ({len(entities)} in total)")
+            f"some texts contain HTML entities, which are not decoded: {shown} ({len(entities)} in total)"
         )
 
 

@@ -165,10 +165,8 @@ def open_rows(
         more = len(records.other_sheets) - _MOST_SHEETS
         others += f" and {more} more" if more > 0 else ""
         notes.append(
-            (
-                f"only the first sheet of {file.name} was read, but other sheets also have rows: {others} (use "
-                "--sheet NAME)"
-            )
+            f"only the first sheet of {file.name} was read, but other sheets also have rows: {others} (use "
+            "--sheet NAME)"
         )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
     return TableRows(file, records.columns, notes, table_rows, records.warnings)
@@ -269,7 +267,7 @@ def _read_document(
         document = read_yaml(read_text(path), path).value
     chosen = rows or find_rows(document, path)
     if chosen is not None and not rows:
-        notes.append((f"the rows were read from `{chosen}` in {path.name}; to read other rows, use --rows"))
+        notes.append(f"the rows were read from `{chosen}` in {path.name}; to read other rows, use --rows")
     yield from (_row_of(record) for record in iter_rows(document, chosen, path))
 
 
@@ -390,7 +388,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
         return None
     shown = repr(shorten(alike, _LONGEST_SHOWN))
     what = f"the first row looks like data, not like a header: {shown} looks like the cells below it"
-    return what, ("insert a row with the column names above the first row, such as question,answer")
+    return what, "insert a row with the column names above the first row, such as question,answer"
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
