@@ -391,7 +391,7 @@ class AgenticRubricEvaluation(Stage):
         context.set_result_field("rubric_evaluation_performed", True)
         errors = {outcome.name: outcome.error for outcome in scored if outcome.error is not None}
         for name, error in errors.items():
-            context.log.warning("the agentic trait %s could not be scored: %s", name, error)
+            context.log.warning("the agentic trait '%s' could not be scored: %s", name, error)
         dynamic = [trait.name for trait, is_dynamic in traits if is_dynamic]
         promoted = [name for name in dynamic if name in verdicts and verdicts[name].present]
         if errors:

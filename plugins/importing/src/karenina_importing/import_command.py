@@ -50,15 +50,15 @@ def import_(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="The format of the source, such as huggingface, lm-eval, inspect or promptfoo. Default: detected.",
+            help="The format of SOURCE, such as huggingface, lm-eval, inspect or promptfoo. Default: detected.",
             autocompletion=format_choice.formats,
         ),
     ] = None,
     output: Annotated[
         Path | None,
         output_option(
-            "The benchmark to write, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file "
-            "is kept under another name.",
+            "Write the benchmark to this YAML file. Default: the name of SOURCE with the suffix .yaml, in the "
+            "current folder. An existing file is kept under another name.",
             metavar="FILE",
         ),
     ] = None,
@@ -87,7 +87,7 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Use this mapping file, which an earlier import wrote and you have edited.",
+            help="Use this mapping file, which was written by an earlier import and which you can edit.",
             autocompletion=format_choice.mapping_files,
         ),
     ] = None,
@@ -95,7 +95,7 @@ def import_(
     encoding: Encoding = None,
     sheet: Sheet = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The benchmark's name. Default: from SOURCE.")
+        str | None, typer.Option(metavar="NAME", help="The name of the benchmark. Default: taken from SOURCE.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only the first N rows.")] = None,
     subset: Annotated[str | None, typer.Option(metavar="NAME", help="The subset of hf:NAME to read.")] = None,

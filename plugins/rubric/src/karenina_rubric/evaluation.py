@@ -279,7 +279,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         except Exception as error:
             merged.fail(trait, f"the evaluator returned an invalid score: {describe_error(error)}")
     for name, why in merged.fields.get(ERRORS, {}).items():
-        context.log.warning("trait %s was not scored: %s", name, why)
+        context.log.warning("trait '%s' was not scored: %s", name, why)
     return merged
 
 
@@ -295,9 +295,9 @@ async def _evaluate_share(
         scores = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
     except Exception as error:
         return {}, {
-            name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in names
+            name: f"the '{evaluator.name}' evaluator failed: {describe_error(error, evaluator)}" for name in names
         }
-    missing = f"the evaluator {evaluator.name} claimed the trait but returned no score for it"
+    missing = f"the '{evaluator.name}' evaluator claimed the trait but returned no score for it"
     return {name: scores[name] for name in scores if name in names}, dict.fromkeys(names - scores.keys(), missing)
 
 

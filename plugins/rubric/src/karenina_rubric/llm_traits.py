@@ -199,7 +199,7 @@ class LLMTraitEvaluator:
             try:
                 scores[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
             except ValueError as error:
-                context.log.warning("trait %s is judged in a separate call: %s", trait.name, error)
+                context.log.warning("trait '%s' is judged in a separate call: %s", trait.name, error)
         return scores
 
     @staticmethod

@@ -93,8 +93,8 @@ class FieldRule:
         if not isinstance(answer, bool):
             kind = type(primitive)
             raise InvalidAnswer(
-                f"the primitive {kind.__name__} in {kind.__module__} returned {answer!r:.200} of type "
-                f"{type(answer).__name__}; {'check_trace' if self.reads_trace else 'check'} must return True, "
+                f"the primitive {kind.__name__} in {kind.__module__} returned {answer!r:.200} "
+                f"({type(answer).__name__}); {'check_trace' if self.reads_trace else 'check'} must return True, "
                 "False or Undecided(why)"
             )
         return answer == bool(self.truth) if self.reads_trace else answer
@@ -138,8 +138,8 @@ def make_rule(
     invalid.
     """
     if not isinstance(verify_with, Primitive):
-        shown = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
-        raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), not {shown}")
+        shown = "but is missing" if verify_with is UNSET else f"not {verify_with!r:.200}"
+        raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), {shown}")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not (math.isfinite(weight) and weight >= 0):
         raise TemplateError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):

@@ -144,10 +144,7 @@ def _check_rule(
             return
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
-            what = (
-                f"it cannot be checked whether field {name!r} rejects wrong values because {kind} defines no "
-                "changed value"
-            )
+            what = f"cannot check whether field {name!r} rejects wrong values because {kind} defines no changed value"
             yield Flaw("unchecked", name, f"{what} for {_short_repr(rule.truth)}")
             return
         changed[name] = wrong
@@ -257,7 +254,7 @@ def _check_verify(
         yield Flaw(
             "unchecked",
             None,
-            "it cannot be checked whether verify() accepts the ground truth because not all fields have a ground truth",
+            "cannot check whether verify() accepts the ground truth because not all fields have a ground truth",
         )
         return
     if _verdict(bound, truth) is False:
@@ -267,8 +264,7 @@ def _check_verify(
         yield Flaw(
             "unchecked",
             None,
-            "it cannot be checked whether verify() rejects wrong values because not all fields have a "
-            "wrong value to try",
+            "cannot check whether verify() rejects wrong values because not all fields have a wrong value to try",
         )
     elif _verdict(bound, wrong) is True:
         yield Flaw(
