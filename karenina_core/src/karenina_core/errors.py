@@ -31,7 +31,7 @@ class UndeclaredArtifact(KareninaError):
 
     def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
         super().__init__(
-            f"stage {stage} {does} the artifact {artifact!r} without declaring it: add the key to its {declare}"
+            f"stage {stage} {does} the artifact {artifact!r} without declaring it; add the key to its {declare}"
         )
 
 
@@ -60,8 +60,8 @@ class ItemTimeout(KareninaError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"the item was not finished after {seconds:g} s (its answer and waiting included), so it is not judged: "
-            "raise item_timeout, or allow more concurrent calls to its models"
+            f"the item was not judged because it was not finished within {seconds:g} s (including its answer and "
+            "waiting); raise item_timeout, or allow more concurrent calls to its models"
         )
 
 
@@ -108,7 +108,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
     try:
         text = replace_surrogates(str(error))
     except Exception:
-        text = "its message is not available"
+        text = "the error message is not available"
     if text and isinstance(error, (PortError, StructuredError)):
         return text
     if text and isinstance(error, KareninaError):

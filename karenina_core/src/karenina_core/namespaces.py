@@ -59,8 +59,8 @@ def check_name(kind: str, name: str, owner: object) -> None:
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
-            f"the {kind} {name!r} must begin with its package, so that files show which plugin to install; "
-            f"write {prefix + name.rpartition('.')[2]!r}"
+            f"the {kind} {name!r} must begin with the name of its package, so that files show which plugin to "
+            f"install; write {prefix + name.rpartition('.')[2]!r}"
         )
 
 
@@ -72,7 +72,8 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
         raise ValueError(
-            f"{model.__name__} is in {package}, but the plugin's names begin with {mine}; define it in that package"
+            f"{model.__name__} is defined in {package}, but the plugin's names begin with {mine}; define the class in "
+            "the plugin's own package"
         )
 
 
@@ -88,7 +89,7 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
             {f"{name}.{inner}": item for inner, item in value.items()}.items() if is_table else [(name, value)]
         ):
             if key in flat or (is_table and key in values):
-                raise ValueError(f"{key} is given twice; remove one of the two")
+                raise ValueError(f"{key} was given twice; keep only one")
             flat[key] = entry
     return flat
 
@@ -123,8 +124,8 @@ def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str])
     """
     package = name.rpartition(".")[0]
     if name in owners:
-        return f"the field's plugin is not installed: {install_command(owners[name])}"
+        return f"the plugin that owns this field is not installed: {install_command(owners[name])}"
     if package and package not in third_parties():
-        near = f", if that is its name{did_you_mean(package, third_parties(), '')}"
-        return f"no plugin {package} is installed: {install_command(package.replace('_', '-'))}{near}"
-    return f"no plugin has such a field{did_you_mean(name, known)}"
+        near = f" (if the distribution has that name){did_you_mean(package, third_parties(), '')}"
+        return f"the plugin {package} is not installed: {install_command(package.replace('_', '-'))}{near}"
+    return f"no plugin has a field with that name{did_you_mean(name, known)}"

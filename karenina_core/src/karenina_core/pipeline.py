@@ -61,7 +61,7 @@ class Pipeline:
         if lost := [
             stage for stage in plan.stages if stage not in self._answer_stages and stage not in self._item_stages
         ]:
-            raise RunError(f"{lost[0].name} would never run: its scope is {lost[0].stage.scope!r}")
+            raise RunError(f"stage {lost[0].name} would never run because its scope is {lost[0].stage.scope!r}")
         self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
 
@@ -170,7 +170,7 @@ class Pipeline:
             return Skip(f"{error.stage} failed")
         for key, producer in planned.producers:
             if not state.has(key.name):
-                return Skip(f"{key.name} is missing: {producer} did not run")
+                return Skip(f"{key.name} is missing because {producer} did not run")
         try:
             answer = stage.should_run(context)
             if answer:
@@ -206,8 +206,8 @@ class Pipeline:
                 if not planned.writes <= state.artifacts.keys():
                     missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(
-                        f"stage {planned.name} of {planned.distribution} ran without setting {', '.join(missing)}; set "
-                        "every artifact in `produces`, to None if there is nothing"
+                        f"stage {planned.name} of {planned.distribution} ran without setting {', '.join(missing)}; "
+                        "set every artifact in `produces` (to None if there is no value)"
                     )
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None

@@ -94,18 +94,22 @@ class StageSelection:
         """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
-            self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
+            self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one; name only one")
         by_name = {offer.stage.name: offer for offer in here}
         for name in dict.fromkeys(names):
             if name in by_name:
                 self.stages.append(by_name[name])
             elif other := next((candidate for candidate in self.candidates if candidate.stage.name == name), None):
-                place = other.slot.config_name if other.slot is not None else "no slot"
-                self.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
+                place = f"slot {other.slot.config_name}" if other.slot is not None else "no slot"
+                self.problems.append(f"{line} names {name}, which is a stage for {place}; name a stage for this slot")
             else:
-                self.problems.append(f"{line} names {name}: {_describe_missing_stage(name, self.failures, by_name)}")
+                self.problems.append(
+                    f"{line} names {name}, but {_describe_missing_stage(name, self.failures, by_name)}"
+                )
                 self.empty.add(slot)
-        self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
+        self.left_out += [
+            (offer.stage.name, f"{line} names other stages") for offer in here if offer.stage.name not in names
+        ]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Select the stage for a single-stage slot: the included stage with the highest precedence, or
@@ -132,18 +136,18 @@ class StageSelection:
         if best:
             names = " and ".join(offer.stage.name for offer in best)
             self.problems.append(
-                f"slot {slot.config_name} takes one stage, and {names} have the same precedence: choose one with {line}"
+                f"slot {slot.config_name} takes one stage, but {names} have the same precedence; choose one with {line}"
             )
             return
         broken = [f"{name} ({why})" for name, why in sorted(self.failures.items()) if _fills(name, slot)]
         have = ", ".join(offer.stage.name for offer in here)
         if broken:
-            cure = f"a plugin for this slot cannot be used: {'; '.join(broken)}"
+            cure = f"; a plugin for this slot cannot be used: {'; '.join(broken)}"
         elif have:
-            cure = f"installed for this slot: {have}; choose one with {line}"
+            cure = f"; the stages installed for this slot are {have}; choose one with {line}"
         else:
-            cure = _install_commands(slot)
-        self.problems.append(f"slot {slot.config_name} needs a stage, but none is selected: {cure}")
+            cure = f": {_install_commands(slot)}"
+        self.problems.append(f"slot {slot.config_name} needs a stage, but none was selected{cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
         """Select the stages in `here` that are included in the plan, and leave out the others."""
@@ -188,8 +192,8 @@ class StageSelection:
             return False
         except Exception as error:
             problem = (
-                f"stage {offer.stage.name} of {offer.distribution} {offer.version} failed in included(): "
-                f'{type(error).__name__}: {error}; block it: [plugins] block = ["{offer.stage.name}"]'
+                f"stage {offer.stage.name} of {offer.distribution} {offer.version} failed in included() "
+                f'({type(error).__name__}: {error}); block it with [plugins] block = ["{offer.stage.name}"]'
             )
             if problem not in self.problems:
                 self.problems.append(problem)
@@ -212,20 +216,22 @@ class StageSelection:
                 missing = sorted(key.name for key in SLOT_RULES[selected.slot].produces - set(stage.produces))
                 if missing:
                     self.problems.append(
-                        f"stage {stage.name} of {selected.distribution} fills slot {selected.slot.config_name} without "
-                        f"producing {', '.join(missing)}: choose another stage for the slot, or fix the plugin"
+                        f"stage {stage.name} of {selected.distribution} fills slot {selected.slot.config_name} "
+                        f"without producing {', '.join(missing)}; choose another stage for the slot, or fix the plugin"
                     )
         for name, stages in sorted(producers.items()):
             if len(stages) > 1:
                 blocked = max(stages, key=lambda stage: (stage not in read_catalog()["stages"], stage))
                 self.problems.append(
                     f"the artifact {name!r} is produced by {' and '.join(sorted(stages))}, but only one stage may "
-                    f'produce it; block one of them: [plugins] block = ["{blocked}"]'
+                    f'produce it; block one of them with [plugins] block = ["{blocked}"]'
                 )
         for name, by_type in sorted(types.items()):
             if len(by_type) > 1:
                 views = "; ".join(f"{type} for {', '.join(sorted(stages))}" for type, stages in sorted(by_type.items()))
-                self.problems.append(f"the artifact {name!r} has several types: {views}; block one of these plugins")
+                self.problems.append(
+                    f"the artifact {name!r} is declared with several types ({views}); block one of these plugins"
+                )
 
     def drop_unmet_stages(self, named: set[str]) -> None:
         """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
@@ -246,7 +252,7 @@ class StageSelection:
                     stage = selected.stage
                     must_run = stage.name in named or (selected.slot is not None and SLOT_RULES[selected.slot].single)
                     if left_out and not must_run:
-                        why = f"needs {key.name} of {left_out[0]}, which is left out: {reasons[left_out[0]]}"
+                        why = f"needs {key.name} from {left_out[0]}, which was left out: {reasons[left_out[0]]}"
                         self.stages.remove(selected)
                         self.left_out.append((stage.name, why))
                         reasons[stage.name] = why
@@ -282,7 +288,7 @@ def select(
         mode = config.core.evaluation_mode
         if mode not in rule.modes:
             chosen.left_out += [
-                (offer.stage.name, f"slot {slot.config_name} does not exist in {mode}") for offer in here
+                (offer.stage.name, f"slot {slot.config_name} does not exist in {mode} mode") for offer in here
             ]
         elif slot in named:
             chosen.take_named(slot, named[slot], here)
@@ -312,7 +318,7 @@ def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedS
         if len(same) > 1:
             owners = " and ".join(f"{registered.distribution} {registered.version}" for registered in same)
             problems.append(
-                f"two plugins offer the stage {name}: {owners}; pick one in the configuration: "
+                f"two plugins offer the stage {name} ({owners}); choose one in the configuration with "
                 f'[plugins.pick] {name} = "{same[0].distribution}"'
             )
         else:
@@ -352,11 +358,11 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
     `left_out` contains the names of its producers that are not in the plan.
     """
     if left_out:
-        return f"but {left_out[0]}, which produces it, is not in the plan: choose it under [slots]"
+        return f"but {left_out[0]}, which produces it, is not in the plan; choose it under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)
     broken = [f"{name} cannot be used: {why}" for name, why in sorted(failures.items())]
     if owner is not None and not any(read_catalog()["stages"].get(name) == owner for name in failures):
         return f"which {owner} produces: {install_command(owner)}"
     if broken:
         return f"which no installed stage produces; {'; '.join(broken)}"
-    return "which no installed stage produces: install a plugin that does, or block the plugin of the stage"
+    return "which no installed stage produces; install a plugin that does, or block the plugin of the stage"

@@ -41,7 +41,7 @@ _PLACES: Final[_Rule] = (
 )
 _SETTINGS: Final[_Rule] = (lambda value: value is None or _is_model(value), "a pydantic model class", "MySettings")
 _SLOT: Final[_Rule] = (lambda value: isinstance(value, Slot | None), "a slot", "Slot.PARSE_TEMPLATE")
-_FLAG: Final[_Rule] = (lambda value: isinstance(value, bool), "true or false", "True")
+_FLAG: Final[_Rule] = (lambda value: isinstance(value, bool), "True or False", "True")
 _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("requires", "optional", "produces", "revises"), _KEYS),
     **dict.fromkeys(("after", "before"), _PLACES),
@@ -52,7 +52,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
     "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
     "judge_ports": (_set_of(str), "a set of port names", '{"parser"}'),
-    "precedence": (lambda value: type(value) is int, "a whole number", "1"),
+    "precedence": (lambda value: type(value) is int, "an integer", "1"),
     "error_outcome": (
         lambda value: getattr(value, "judged", True) is False,
         "an outcome for items that are not judged",
@@ -73,12 +73,16 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
-        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
+        raise PluginError(
+            f"{plugin!r} offers {stage!r} through the {hook} hook; every stage must be a stage class with a name"
+        )
     slot = STAGE_HOOKS[hook]
     for key, stated in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
         if isinstance(stated, Slot | None) and stated is not slot:
             home = next(owner for owner, slot in STAGE_HOOKS.items() if slot is stated)
-            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {stated}; use {home}")
+            raise PluginError(
+                f"stage {name} is offered through the {hook} hook, but declares {key} = {stated}; use the {home} hook"
+            )
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)
@@ -114,10 +118,10 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
             elif expected == _KEYS[1] and any(isinstance(item, str) for item in _items(value)):
                 example = '{ArtifactKey("my_package.name", type)}'
             mended = example or _source(stage, dict.fromkeys(_items(value)).keys(), slots=True)
-            yield f"{name} is {_source(stage, value)}, not {expected}: write {name} = {mended}"
+            yield f"{name} must be {expected}, not {_source(stage, value)} (write {name} = {mended})"
     for name, annotation in (pair for base in stage.__mro__ for pair in vars(base).get("__annotations__", {}).items()):
         if "ClassVar" in str(annotation) and not hasattr(stage, name):
-            yield f"the class has no {name}: write {name} = ... in the class"
+            yield f"the class has no {name} (write {name} = ... in the class)"
 
 
 def _mistyped_names(stage: type[Any]) -> Iterator[str]:
@@ -128,7 +132,7 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
         is_one = isinstance(value, Set | ArtifactKey | Slot) or _is_model(value)
         holds_one = isinstance(value, list | tuple | dict) and any(isinstance(key, ArtifactKey | Slot) for key in value)
         if near is not None and (is_one or holds_one or (near == "scope" and _RULES[near][0](value))):
-            yield f"there is no declaration {name!r}, so it has no effect: write {near} = {_source(stage, value)}"
+            yield f"{name!r} is not a known declaration and has no effect (write {near} = {_source(stage, value)})"
 
 
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
@@ -141,22 +145,22 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
     for name in missing:
         method, near = getattr(stage, name), _nearest(name, own)
         line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
-        yield f"the class has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
+        yield f"the class has no {name}(){f', and {near}() is never called' if near else ''} (write {line})"
     for name, method in own.items():
         base, near = inherited.get(name), _nearest(name, [key for key in inherited if len(key) >= _LONG])
         if base is not None and name != "execute" and iscoroutinefunction(method) > iscoroutinefunction(base):
-            yield f"{name}() is never awaited: write def {name}(...), without async"
+            yield f"{name}() is never awaited (write def {name}(...), without async)"
         elif base is not None and (is_generator(method) > is_generator(base) or isasyncgenfunction(method)):
-            yield f"{name}() is a generator, which does nothing: write it without yield"
+            yield f"{name}() is a generator, so calling it does nothing (write it without yield)"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
-            yield f"stages have no method {name}(), so it is never called: write def {near}(...)"
+            yield f"{name}() is not a stage method and is never called (write def {near}(...))"
     plain = all(getattr(stage, method) == getattr(object, method) for method in ("__new__", "__init__"))
     parameters = () if plain else signature(stage).parameters.values()  # slow to read
     needed = [parameter for parameter in parameters if parameter.default is Parameter.empty]
     if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
         yield (
             "the stage is created without arguments, but its constructor requires "
-            f"{', '.join(parameter.name for parameter in needed)}: add defaults"
+            f"{', '.join(parameter.name for parameter in needed)} (add default values)"
         )
 
 

@@ -33,12 +33,12 @@ class PluginSelection(StrictSettings):
     """The `[plugins]` table: which plugins may be loaded."""
 
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
-    only: tuple[str, ...] = Field(default=(), description="Load these only.")
+    only: tuple[str, ...] = Field(default=(), description="If set, only these plugins or distributions are loaded.")
     require: tuple[str, ...] = Field(
-        default=(), description="Plugins or distributions that must work; without them no run starts."
+        default=(), description="Plugins or distributions that must be usable for a run to start."
     )
     pick: dict[str, str] = Field(
-        default={}, description="For a name that two distributions offer: the distribution to use."
+        default={}, description="The distribution to use for a name that several distributions offer."
     )
 
 
@@ -57,9 +57,9 @@ class CoreSettings(BaseModel):
     parsing_models: tuple[ModelConfig, ...] = Field(
         default=(), description="The judges.", json_schema_extra={"allowed_in_files": "models"}
     )
-    replicate_count: int = Field(default=1, ge=1, description="How often each question is answered.")
+    replicate_count: int = Field(default=1, ge=1, description="How many times each question is answered.")
     parsing_only: bool = Field(default=False, description="Only judge answers that were recorded earlier.")
-    run_name: str | None = Field(default=None, description="A name for the run, which is stored in its results.")
+    run_name: str | None = Field(default=None, description="A name for the run, stored in the results.")
     use_full_trace_for_template: bool = Field(
         default=False, description="Show the template's judge the whole conversation, not only the final answer."
     )
@@ -67,32 +67,34 @@ class CoreSettings(BaseModel):
         default=True, description="Show the rubric's judge the whole conversation, not only the final answer."
     )
     rubric_trait_names: tuple[str, ...] | None = Field(
-        default=None, description="Score only these traits; by default, all."
+        default=None, description="The names of the traits to score; by default, all traits are scored."
     )
     prompt_config: dict[str, str] = Field(
-        default={}, description="Your own instructions by prompt task, added to those of the task."
+        default={}, description="Your own instructions, keyed by prompt task and added to the task's instructions."
     )
     request_timeout: float = Field(
         default=120.0,
         gt=0,
-        description="Seconds for one request, unless the model sets its own.",
+        description="Time limit for one request in seconds, unless the model sets its own.",
         json_schema_extra={"changes_results": False},
     )
     max_reply_bytes: int = Field(
         default=MAX_REPLY_BYTES,
         gt=0,
-        description="Maximum bytes of one reply after decompression, unless the model sets its own; more is an error.",
+        description="Maximum size of one reply in bytes after decompression, unless the model sets its own; a larger "
+        "reply "
+        "is an error.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     stream_timeout: float = Field(
         default=STREAM_TIMEOUT,
         gt=0,
-        description="Seconds for one whole streamed reply, unless the model sets its own.",
+        description="Time limit for one whole streamed reply in seconds, unless the model sets its own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     slots: dict[str, tuple[str, ...]] = Field(
         default={},
-        description="Stages by slot, in place of those that the plan would choose.",
+        description="The stages to use in each slot, instead of those that the plan would choose.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     plugins: PluginSelection = Field(
@@ -206,7 +208,8 @@ def all_settings() -> dict[str, Setting]:
             other = settings.get(name)
             if name in shipped and not model.__module__.startswith(shipped[name].replace("-", "_")):
                 problems.append(
-                    f"the configuration name {name!r} of {distribution} belongs to {shipped[name]}: rename it"
+                    f"the configuration name {name!r}, declared by {distribution}, belongs to {shipped[name]}; use a "
+                    "different name"
                 )
             if other is None:
                 settings[name] = Setting(name, distribution, model, info)

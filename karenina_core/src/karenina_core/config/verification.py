@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=BaseModel)
 _PLAIN = {
-    "bool_parsing": "write true or false",
-    **dict.fromkeys(("decimal_parsing", "float_parsing"), "write a number"),
-    "int_parsing": "write a whole number",
+    "bool_parsing": "must be true or false",
+    **dict.fromkeys(("decimal_parsing", "float_parsing"), "must be a number"),
+    "int_parsing": "must be an integer",
     "missing": "this field is required; add it",
 }
 
@@ -68,7 +68,7 @@ class VerificationConfig(BaseModel):
         Raises `ConfigError` listing every problem, not only the first.
         """
         if not isinstance(values, Mapping):
-            raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
+            raise ConfigError([f"a configuration must be a table of names and values, not a {type(values).__name__}"])
         values, owned = flatten_settings(values), all_settings()
         problems = [_describe_unknown(name, owned) for name in values if name not in owned]
         sections: dict[type[BaseModel], dict[str, Any]] = {}
@@ -155,13 +155,15 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix this."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
-        return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
+        return (
+            f"{name}: the plugin that owns this setting is not available; {active_plugins().why_absent(distribution)}"
+        )
     listed = "; `karenina config` lists all names"
     package = plain.partition("." if plain == name else "__")[0]
     if package != plain and package not in third_parties():
         return f"{name}: {describe_unknown(f'{package}.', (), {})}{not_loaded()}"
     if plain == name:
-        return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
+        return f"{name}: unknown configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
     variables = [key.upper().replace(".", "__") for key in owned]
     near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
     return f"{name}: there is no setting {plain!r}; correct or unset this environment variable{near}{not_loaded()}"
@@ -243,7 +245,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     if matching:
         names = " and ".join(f"{offer.distribution} {offer.version}" for offer in matching)
         raise PluginError(
-            f"two plugins offer the adapter {interface!r}: {names}; block one of them: "
+            f"two plugins offer the adapter {interface!r} ({names}); block one of them with "
             f'[plugins] block = ["{matching[-1].distribution}"]'
         )
     bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]

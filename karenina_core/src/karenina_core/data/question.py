@@ -31,8 +31,8 @@ class FewShotExample(BaseModel, defer_build=True):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    question: str = Field(min_length=1, description="The question of the example.")
-    answer: str = Field(description="The answer to it.")
+    question: str = Field(min_length=1, description="The example question.")
+    answer: str = Field(description="The answer to the example question.")
 
 
 class Question(BaseModel, defer_build=True):
@@ -47,27 +47,32 @@ class Question(BaseModel, defer_build=True):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: str = Field(default="", description="Unique in a benchmark; results are paired by it.")
-    question: str = Field(min_length=1, description="The text that the answering model gets.")
+    id: str = Field(default="", description="The question's id, unique within a benchmark; results are paired by id.")
+    question: str = Field(min_length=1, description="The text that is sent to the answering model.")
     raw_answer: str | None = Field(default=None, description="The correct answer as text for human readers.")
-    answer_template: str | None = Field(default=None, description="Source of the answer template.")
+    answer_template: str | None = Field(default=None, description="The source of the answer template.")
     keywords: tuple[str, ...] = Field(default=(), description="Words for selecting and grouping questions.")
     few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples shown before the question.")
     rubric: Rubric | None = Field(default=None, description="Traits for this question only.")
     dynamic_rubric: DynamicRubric | None = Field(
         default=None, description="Traits that are scored only for answers that contain their concept."
     )
-    workspace_path: str | None = Field(default=None, description="Its folder, relative to the workspace root.")
-    author: JsonValue = Field(default=None, description="Who wrote it.")
-    sources: JsonValue = Field(default=None, description="Where it comes from.")
-    metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Anything else about it.")
-    date_created: str | None = Field(default=None, description="When it was added, ISO 8601.")
-    date_modified: str | None = Field(default=None, description="When it was last changed, ISO 8601.")
+    workspace_path: str | None = Field(
+        default=None, description="The question's folder, relative to the workspace root."
+    )
+    author: JsonValue = Field(default=None, description="Who wrote the question.")
+    sources: JsonValue = Field(default=None, description="Where the question comes from.")
+    metadata: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Any further information about the question."
+    )
+    date_created: str | None = Field(default=None, description="When the question was added (ISO 8601).")
+    date_modified: str | None = Field(default=None, description="When the question was last changed (ISO 8601).")
     extra: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Fields that plugins own (`Stage.question_settings`), by their full names."
+        default_factory=dict, description="Fields owned by plugins (`Stage.question_settings`), keyed by full name."
     )
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Fields of a file that this version does not know; saved unchanged."
+        default_factory=dict,
+        description="Fields of the file that this version does not know; they are saved unchanged.",
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)

@@ -56,14 +56,14 @@ class VerificationResult(Section):
     rubric: VerificationResultRubric | None = None
     deep_judgment: VerificationResultDeepJudgment | None = None
     deep_judgment_rubric: VerificationResultDeepJudgmentRubric | None = None
-    evaluation_input: str | None = Field(default=None, description="The text that the judge got.")
+    evaluation_input: str | None = Field(default=None, description="The text that was given to the judge.")
     used_full_trace: bool = False
     trace_extraction_error: str | None = None
     vetoes: list[VetoRecord] = []
     revisions: list[RevisionRecord] = []
     stages: list[StageRecord] = []
     extensions: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Further fields set by stages, by distribution."
+        default_factory=dict, description="Additional fields set by stages, keyed by distribution."
     )
     schema_version: int = SCHEMA_VERSION
 
@@ -97,14 +97,14 @@ class VerificationResult(Section):
             return "; ".join(f"{veto.stage}: {veto.reason}" for veto in self.vetoes)
         template = self.template
         if self.outcome is Outcome.UNDECIDED:
-            return template.field_verification_error or "the fields cannot be decided"
+            return template.field_verification_error or "it could not be decided whether the fields match"
         if template.field_verification_error:
             return f"verify() failed: {template.field_verification_error}"
         failed = [name for name, passed in (template.field_results or {}).items() if passed is False]
         patterns = [name for name, passed in (template.regex_validation_results or {}).items() if not passed]
         parts = []
         if failed:
-            parts.append(f"{', '.join(failed)} differ{'s' if len(failed) == 1 else ''} from the truth")
+            parts.append(f"{', '.join(failed)} differ{'s' if len(failed) == 1 else ''} from the ground truth")
             for fields in self.extensions.values():
                 parts += map(str, notes) if isinstance(notes := fields.get("why"), list) else ()
         if patterns:
@@ -119,7 +119,11 @@ class VerificationResult(Section):
         if self.outcome is Outcome.RUBRIC_ERROR:
             return f"not every trait could be scored: {'; '.join(self._unscored()) or 'a score is missing'}"
         if self.outcome is Outcome.SCORED:
-            return "scored by traits only" if self.rubric is not None else "nothing to evaluate: there is no trait"
+            return (
+                "only traits were scored"
+                if self.rubric is not None
+                else "nothing was evaluated because there are no traits"
+            )
         return "; ".join(parts) or "verify() returned False"
 
     def undecided_fields(self) -> list[str]:

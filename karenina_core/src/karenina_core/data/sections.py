@@ -67,9 +67,11 @@ class VerificationResultMetadata(Section):
     parsing_system_prompt: str | None = None
     completed_without_errors: bool = True
     error: str | None = None
-    execution_time: float = Field(default=0.0, description="Seconds of work, the answer's included.")
-    timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
-    files: list[KeptFile] = Field(default=[], description="Files that stages and adapters gave for the item.")
+    execution_time: float = Field(
+        default=0.0, description="Processing time in seconds, including the time for the answer."
+    )
+    timestamp: str = Field(default="", description="When the item ended, in ISO 8601 format (UTC, with microseconds).")
+    files: list[KeptFile] = Field(default=[], description="Files that stages and adapters provided for the item.")
 
     @property
     def answering_model(self) -> str:
@@ -130,7 +132,7 @@ class VerificationResultTemplate(Section):
         for part in (parts or {}).values():
             for name in _COUNTED:
                 if not isinstance(part.get(name, 0), int):
-                    raise ValueError(f"{name} must be a whole number")  # noqa: TRY004 - pydantic takes ValueError
+                    raise ValueError(f"{name} must be an integer")  # noqa: TRY004 - pydantic takes ValueError
         return parts
 
 
@@ -140,7 +142,8 @@ class VerificationResultRubric(Section):
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
     llm_trait_scores: dict[str, int | bool | dict[str, Any] | None] | None = Field(
-        default=None, description="Scores by trait; for a trait of kind template, the values that the judge filled in."
+        default=None,
+        description='Scores by trait name; for traits of kind "template", the values that the judge filled in.',
     )
     llm_trait_labels: dict[str, str] | None = None
     llm_trait_reasoning: dict[str, str] | None = None
@@ -156,7 +159,7 @@ class VerificationResultRubric(Section):
     agentic_trait_reasoning: dict[str, str] | None = None
     agentic_trait_traces: dict[str, str] | None = None
     other_trait_scores: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="Scores of trait kinds added by plugins, by the plugin's name for the field."
+        default=None, description="Scores of trait kinds added by plugins, keyed by the plugin's name for the field."
     )
     trait_errors: dict[str, str] | None = None
 
@@ -262,19 +265,19 @@ class StageRecord(Section):
     name: str
     slot: str | None = None
     status: Literal["ran", "skipped", "failed"]
-    reason: str | None = Field(default=None, description="Why it was skipped.")
-    error: str | None = Field(default=None, description="The error that it failed with.")
-    seconds: float = Field(default=0.0, description="Seconds of its own work and of its calls.")
+    reason: str | None = Field(default=None, description="Why the stage was skipped.")
+    error: str | None = Field(default=None, description="The error with which the stage failed.")
+    seconds: float = Field(default=0.0, description="Seconds spent on the stage's own work and on its calls.")
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     retries: dict[str, int] = Field(default_factory=dict, description="Number of retries by error category.")
     waited: float = Field(
-        default=0.0, description="Seconds spent waiting: for a call limit, for the budget, and before retries."
+        default=0.0, description="Seconds spent waiting for a call limit, for the budget, or before retries."
     )
-    failed_calls: int = Field(default=0, description="Calls that failed on every attempt.")
+    failed_calls: int = Field(default=0, description="Number of calls that failed on every attempt.")
     call_keys: list[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field(
-        default_factory=list, description="The journal keys of its calls."
+        default_factory=list, description="The journal keys of the stage's calls."
     )
     distribution: str
     version: str

@@ -114,5 +114,5 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
         details = error.errors(include_input=False, include_url=False, include_context=False)
         problems = join_problems([f"{'.'.join(('extra', *map(str, item['loc'])))}: {item['msg']}" for item in details])
         strange = any(item["type"] == "extra_forbidden" for item in details)
-        supported = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
+        supported = f". Supported names: {', '.join(kind.model_fields)}" if strange else ""
         raise AdapterConfigError(f"model {model.id!r}, {problems}{supported}") from None

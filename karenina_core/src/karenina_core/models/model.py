@@ -29,8 +29,8 @@ def _refuse_mask(value: Any) -> Any:
     """Return `value`. Raises `ValueError` if it is a masked secret or contains one."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
-            f"{masked} is a masked secret ({_MASK}) from a dump of a configuration; remove it, so that the key is "
-            "taken from the environment, or write the secret itself"
+            f"{masked} is a masked secret ({_MASK}) from a configuration dump; remove it to take the key from the "
+            "environment, or write the secret itself"
         )
     return value
 
@@ -76,66 +76,71 @@ class ModelConfig(StrictSettings, defer_build=True):
     )
     endpoint_api_key: Annotated[SecretStr, BeforeValidator(_refuse_mask)] | None = Field(
         default=None,
-        description="API key; by default, the adapter's environment variable.",
+        description="API key; by default, read from the adapter's environment variable.",
         json_schema_extra={"secrecy": "key", "allowed_in_files": "never"},
     )
     temperature: float | None = Field(
-        default=None, ge=0, le=2, description="Sampling temperature, 0 to 2; by default, the server's."
+        default=None, ge=0, le=2, description="Sampling temperature, from 0 to 2; by default, the server's own."
     )
-    max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of one reply.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Maximum number of tokens in one reply.")
     system_prompt: str | None = Field(
-        default=None, description="First part of the system message, before the task's instructions."
+        default=None, description="The first part of the system message, placed before the task's instructions."
     )
     mcp_urls_dict: dict[str, str] | None = Field(
         default=None,
-        description="MCP servers by name: a URL or a command line.",
+        description="MCP servers, as a URL or a command line for each name.",
         json_schema_extra={"secrecy": "whole", "allowed_in_files": "never"},
     )
-    mcp_tool_filter: list[str] | None = Field(default=None, description="Offer only these tools.")
+    mcp_tool_filter: list[str] | None = Field(default=None, description="If set, only these tools are offered.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
-        default=None, description="Replacement descriptions of tools, by tool name."
+        default=None, description="Replacement tool descriptions, keyed by tool name."
     )
     mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
-        description="Settings of MCP servers, by the server's name.",
+        description="MCP server settings, keyed by server name.",
         json_schema_extra={"secrecy": "whole", "allowed_in_files": "never"},
     )
     request_timeout: float | None = Field(
-        default=None, gt=0, description="Seconds for one request; by default, the run's."
+        default=None, gt=0, description="Time limit for one request in seconds; by default, the run's limit."
     )
     max_reply_bytes: int | None = Field(
         default=None,
         gt=0,
-        description="Maximum bytes of one reply after decompression; by default, the run's.",
+        description="Maximum size of one reply in bytes after decompression; by default, the run's limit.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     stream_timeout: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds for one whole streamed reply; by default, the run's.",
+        description="Time limit for one whole streamed reply in seconds; by default, the run's limit.",
         json_schema_extra={"allowed_in_files": "never"},
     )
-    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run, tools included.")
+    agent_timeout: float | None = Field(
+        default=None, gt=0, description="Time limit for one agent run in seconds, including tools."
+    )
     agent_max_turns: int = Field(
-        default=25, ge=1, description="Maximum turns of an answering agent; each reply of the model is one turn."
+        default=25,
+        ge=1,
+        description="Maximum number of turns of an answering agent; each reply from the model is one turn.",
     )
     manual_traces: ManualTraces | None = Field(
         default=None,
-        description="Recorded answers: a file, or a table of recordings by question id or text.",
+        description="Recorded answers, as a file or as a table keyed by question id or text.",
         json_schema_extra={"allowed_in_files": "below"},
     )
     files_within: Path | None = Field(
         default=None,
         exclude=True,
         repr=False,
-        description="Folder that contains the model's files once links are resolved; by default, they may be anywhere.",
+        description="Folder that must contain the model's files after links are resolved; by default, the files may be "
+        "anywhere.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
-        description="Settings of the adapter.",
+        description="Adapter settings.",
         json_schema_extra={"secrecy": "by_name", "allowed_in_files": "never"},
     )
 

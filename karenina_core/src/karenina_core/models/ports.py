@@ -99,9 +99,9 @@ class Message:
         names = {item.name for item in fields(cls)}
         unknown = sorted(set(data) - names)
         if unknown:
-            raise ValueError(f"a message has no field {unknown[0]!r}; it has {', '.join(sorted(names))}")
+            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(names))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
-            raise ValueError(f"a message's role must be system, user, assistant or tool, not {data.get('role')!r}")
+            raise ValueError(f"a message role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)
         values["tool_calls"] = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
         values["notes"] = tuple(data.get("notes", ()))

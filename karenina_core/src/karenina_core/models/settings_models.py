@@ -53,7 +53,7 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
         mark = vars(owner).get("allowed_in_files")
     if mark is not None and mark not in get_args(AllowedInFiles):
         marks = ", ".join(get_args(AllowedInFiles))
-        raise ValueError(f"{model.__name__}.{name}: allowed_in_files is {mark!r}, but must be one of {marks}")
+        raise ValueError(f"{model.__name__}.{name}: allowed_in_files must be one of {marks}, not {mark!r}")
     return cast("AllowedInFiles | None", mark)
 
 

@@ -96,7 +96,10 @@ def filter_entry_points(
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
         if kind == "adapter" and not info.name.startswith(prefix := namespace(point.module)):
-            yield info.with_failure("failed", f"the name {info.name!r} must begin with its package: {prefix}"), point
+            yield (
+                info.with_failure("failed", f"the name {info.name!r} must begin with its package prefix {prefix}"),
+                point,
+            )
         elif selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
@@ -157,17 +160,17 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
     if picked in owners:
-        return info.with_failure("blocked", f"{picked} is picked for {info.name}")
+        return info.with_failure("blocked", f"[plugins.pick] selects {picked} for {info.name}")
     if picked is not None:
         return info.with_failure(
             "conflict",
-            f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
-            f"name one that does: {', '.join(owners)}",
+            f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; choose one that "
+            f"does: {', '.join(owners)}",
         )
     both = " and ".join(f"{rival.distribution} {rival.version}" for rival in rivals)
     return info.with_failure(
         "conflict",
-        f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "
+        f"two distributions offer the {info.kind} {info.name} ({both}); choose one in the configuration with "
         f'[plugins.pick] {info.name} = "{owners[0]}"',
     )
 

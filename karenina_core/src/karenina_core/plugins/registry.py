@@ -222,7 +222,9 @@ class Plugins:
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
-                        raise PluginError(f"the {each} {name} is offered twice, also through {hook}; offer it once")
+                        raise PluginError(
+                            f"the {each} {name} is offered more than once, also through {hook}; offer it only once"
+                        )
                     offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)
@@ -231,7 +233,7 @@ class Plugins:
         if fresh and id(plugin) in self._plugins and (failure is not None or not names & named):
             self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
-        mine = f"{', '.join(sorted(names)) or 'nothing'}: give it the name of the {kind} that it offers"
+        mine = f"{', '.join(sorted(names)) or 'nothing'}; rename the entry point after the {kind} that it offers"
         for info in infos:
             other = f"the entry point is named {info.name!r}, but {info.target} offers {mine}"
             problem = failure or offers.get((kind, info.name)) or (None if info.name in names else other)
@@ -253,7 +255,11 @@ class Plugins:
         Return the reason if it is rejected, or None if not.
         """
         hashing: object = plugin.__hash__
-        failure = "the plugin is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
+        failure = (
+            "the plugin is not hashable; define its class with eq=False"
+            if hashing is None
+            else version_mismatch(plugin)
+        )
         if failure is not None or id(plugin) in self._plugins:
             return failure
         try:

@@ -128,7 +128,7 @@ class _Manager(pluggy.PluginManager):
         hook = name if options is None else options["specname"] or name
         specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
-            why = "a wrapper, but each plugin is called separately: write @hookimpl, and return what it offers"
+            why = "a wrapper, but each plugin is called separately; use plain @hookimpl, and return what it offers"
             raise pluggy.PluginValidationError(plugin, f"{name} is {why}")
         if options is not None and not specified:
             if hook not in read_catalog()["hooks"]:
@@ -161,6 +161,6 @@ def _conflict(one: HookOwner, other: HookOwner) -> str:
     hook = next(name for name in one.hooks if name in other.hooks)
     both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (
-        f"two distributions specify the hook {hook}: {' and '.join(f'{i.distribution} {i.version}' for i in both)}; "
-        f'block one of them: [plugins] block = ["{both[-1].distribution}"]'
+        f"two distributions specify the hook {hook} ({' and '.join(f'{i.distribution} {i.version}' for i in both)}); "
+        f'block one of them with [plugins] block = ["{both[-1].distribution}"]'
     )

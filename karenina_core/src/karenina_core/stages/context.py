@@ -88,13 +88,13 @@ class VerificationContext:
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(
-                f"stage {self._planned.name} needs a judge, but there is none; set parsing_models (--judge on the "
-                "command line)"
+                f"stage {self._planned.name} needs a judge, but none is configured; set parsing_models (--judge on "
+                "the command line)"
             )
         if model is None:
             raise MissingArtifact(
                 f"stage {self._planned.name} runs once for all judges of an answer, so there is no parsing model; "
-                'pass the model explicitly, or make the stage scope = "item"'
+                'pass the model explicitly, or give the stage scope = "item"'
             )
         return model
 
@@ -250,7 +250,7 @@ class VerificationContext:
             fields[name] = [*(before or ()), *more]
         else:
             raise ValueError(  # noqa: TRY004 - the wrong value is another stage's, not an argument
-                f"the result field {name!r} contains a {type(before).__name__}, to which this cannot be added"
+                f"cannot add to the result field {name!r}, which already contains a {type(before).__name__}"
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
@@ -281,7 +281,7 @@ class VerificationContext:
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
-                raise ValueError(f"{outcome} is an outcome of judged items, not of errors")
+                raise ValueError(f"{outcome} is an outcome for judged items, not for errors")
             self._state.error = error = ItemError(
                 self._planned.name, replace_surrogates(str(message)), Outcome(outcome)
             )
@@ -410,10 +410,10 @@ class VerificationContext:
     def _check_type(self, key: AnyKey, value: object) -> None:
         """Raise `ArtifactTypeError` if the value does not have the key's type. None is valid for every type."""
         if not key.accepts(value):
-            requirement = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
+            requirement = f"{key.type.__name__}; {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(
                 f"stage {self._planned.name} of {self._planned.distribution} set the artifact {key.name!r} to a "
-                f"{type(value).__name__}; its key requires {requirement}"
+                f"{type(value).__name__}, but the artifact key requires {requirement}"
             )
 
 

@@ -181,7 +181,7 @@ class Stage:
 
         Use `async def` if the work involves waiting; a plain `def` must take at most a few milliseconds.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no execute(); define it")
+        raise NotImplementedError(f"{type(self).__name__} must define execute()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class CheckStage(Stage):
 
         If this method raises `PortError` or `StructuredError`, the check is recorded as not performed.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no detect(); define it")
+        raise NotImplementedError(f"{type(self).__name__} must define detect()")
 
     def triggers(self, detected: bool) -> bool:
         """Return whether the item fails. By default, it fails if the check detected something."""
@@ -285,7 +285,7 @@ class AutoFailStage(Stage):
     @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
         """Return why the item fails, or None if it does not fail."""
-        raise NotImplementedError(f"{type(self).__name__} has no reason(); define it")
+        raise NotImplementedError(f"{type(self).__name__} must define reason()")
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the rule does not apply to this item, or None if it does apply."""

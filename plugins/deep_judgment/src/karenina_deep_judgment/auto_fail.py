@@ -68,7 +68,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
     def on_fail(self, context: VerificationContext) -> None:
         """Set the field result to False if it is True."""
         if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
-            context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
+            context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "some attributes have no excerpts")
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
@@ -167,4 +167,4 @@ def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Qu
         for name in dict.fromkeys(names):
             if name not in known:
                 near = did_you_mean(name, known)
-                logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", kind, name, near)
+                logger.warning("deep_judgment_rubric_config: no %s in this run is named %r%s", kind, name, near)

@@ -60,8 +60,11 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
         have = ", ".join(sorted(tools)) or "none"
         raise ConfigError(
             [
-                f"{setting}: unknown search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
-                "Install a plugin that offers it, or pass a function from query to text in Python"
+                (
+                    f"{setting}: unknown search tool {chosen!r}{did_you_mean(chosen, tools)}; installed tools: "
+                    f"{have}. Install a plugin that offers this tool, or in Python pass a function that takes a query "
+                    "and returns text"
+                )
             ]
         )
 
@@ -86,7 +89,7 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
     if settings.deep_judgment_search_enabled and mode != "full":
         _warn(
             "deep_judgment_search_enabled",
-            f"deep_judgment_mode is {mode}, and only the mode full has excerpts to search for",
+            f"deep_judgment_mode is {mode}, and only the 'full' mode has excerpts to search for",
         )
     if settings.deep_judgment_search_tool != USUAL_TOOL and not settings.deep_judgment_search_enabled:
         _warn("deep_judgment_search_tool", "deep_judgment_search_enabled is false")
@@ -95,16 +98,20 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
     if traits == "disabled":
         _warn("deep_judgment_rubric_search_enabled", "deep_judgment_rubric_mode is disabled")
     elif traits == "use_checkpoint":
-        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint, each trait has its own search setting")
+        _warn(
+            "deep_judgment_rubric_search_enabled",
+            "each trait has its own search setting if deep_judgment_rubric_mode is use_checkpoint",
+        )
     elif traits == "enable_all" and not settings.deep_judgment_rubric_global_excerpts:
         _warn(
-            "deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts there are no excerpts"
+            "deep_judgment_rubric_search_enabled",
+            "there are no excerpts without deep_judgment_rubric_global_excerpts",
         )
 
 
 def _warn(name: str, why: str) -> None:
     """Log a warning saying that the setting `name` has no effect, and why."""
-    logger.warning("%s has no effect: %s", name, why)
+    logger.warning("%s has no effect because %s", name, why)
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
@@ -147,9 +154,9 @@ class TavilySearch:
         It cannot be used if its client is not installed or the key is not set.
         """
         if find_spec("tavily") is None:
-            return f"its client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
+            return f"the Tavily client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
-            return "its API key is missing: set the environment variable TAVILY_API_KEY"
+            return "the API key is missing; set the environment variable TAVILY_API_KEY"
         return None
 
     async def search(self, query: str) -> str:

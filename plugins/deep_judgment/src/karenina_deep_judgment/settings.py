@@ -38,8 +38,10 @@ class SearchFunction(BaseModel, defer_build=True):
 
     model_config = ConfigDict(frozen=True)
 
-    name: str = Field(description="Module and name of the function.")
-    function: Callable[[str], str | Awaitable[str]] = Field(exclude=True, description="From query to text.")
+    name: str = Field(description="The module and name of the function.")
+    function: Callable[[str], str | Awaitable[str]] = Field(
+        exclude=True, description="A function that takes a query and returns text."
+    )
 
 
 def _search(default: object, description: str) -> Any:
@@ -65,9 +67,11 @@ class TraitSettings(StrictSettings, defer_build=True):
     excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
     max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
     fuzzy_match_threshold: float | None = Field(
-        default=None, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
+        default=None, ge=0, le=1, description="Lowest similarity, from 0 to 1, at which an excerpt counts as found."
     )
-    excerpt_retry_attempts: int | None = Field(default=None, ge=0, description="Retries if no excerpt was found.")
+    excerpt_retry_attempts: int | None = Field(
+        default=None, ge=0, description="Number of retries if no excerpt was found."
+    )
     search_enabled: bool | None = Field(default=None, description="Check excerpts with a search tool.")
 
 
@@ -84,10 +88,10 @@ class TraitFields(BaseModel, defer_build=True):
     deep_judgment_excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
     deep_judgment_max_excerpts: int | None = Field(default=None, ge=1, description="Maximum number of excerpts.")
     deep_judgment_fuzzy_match_threshold: float | None = Field(
-        default=None, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
+        default=None, ge=0, le=1, description="Lowest similarity, from 0 to 1, at which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int | None = Field(
-        default=None, ge=0, description="Retries if no excerpt was found."
+        default=None, ge=0, description="Number of retries if no excerpt was found."
     )
     deep_judgment_search_enabled: bool = Field(
         default=False,
@@ -105,9 +109,11 @@ class RubricTraitSettings(StrictSettings, defer_build=True):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    everywhere: dict[str, TraitSettings] = Field(default={}, alias="global", description="By trait name.")
+    everywhere: dict[str, TraitSettings] = Field(
+        default={}, alias="global", description="Trait settings for all questions, keyed by trait name."
+    )
     question_specific: dict[str, dict[str, TraitSettings]] = Field(
-        default={}, description="By question id, then by trait name."
+        default={}, description="Trait settings for single questions, keyed by question id and then by trait name."
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
@@ -122,7 +128,8 @@ class DeepJudgmentSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(
-        default=False, description="Parse templates with excerpts and reasoning: equivalent to deep_judgment_mode full."
+        default=False,
+        description="Parse templates with excerpts and reasoning, which is equivalent to deep_judgment_mode full.",
     )
     deep_judgment_mode: Mode = Field(
         default="disabled",
@@ -133,19 +140,20 @@ class DeepJudgmentSettings(BaseModel):
     )
     deep_judgment_exact_facts: bool = Field(
         default=True,
-        description="Require that numbers and negations in excerpts, also those for traits, agree with the response.",
+        description="Require numbers and negations in excerpts, including those for traits, to agree with the "
+        "response.",
     )
     deep_judgment_fuzzy_match_threshold: float = Field(
-        default=0.80, ge=0, le=1, description="Lowest similarity, 0 to 1, at which an excerpt counts as found."
+        default=0.80, ge=0, le=1, description="Lowest similarity, from 0 to 1, at which an excerpt counts as found."
     )
     deep_judgment_excerpt_retry_attempts: int = Field(
-        default=2, ge=0, description="Retries if no excerpt for an attribute was found."
+        default=2, ge=0, description="Number of retries if no excerpt was found for an attribute."
     )
     deep_judgment_search_enabled: bool = _search(
         False, "Search for the excerpts with a search tool, and assess the risk that they are invented."
     )
     deep_judgment_search_tool: SearchChoice = _search(
-        USUAL_TOOL, "Name of the search tool; in Python also a function from query to text."
+        USUAL_TOOL, "Name of the search tool or, in Python, a function that takes a query and returns text."
     )
     deep_judgment_rubric_mode: RubricMode = Field(
         default="disabled",
@@ -153,25 +161,28 @@ class DeepJudgmentSettings(BaseModel):
         "benchmark, or those in deep_judgment_rubric_config.",
     )
     deep_judgment_rubric_global_excerpts: bool = Field(
-        default=True, description="With enable_all: require excerpts, not reasoning alone."
+        default=True, description="With enable_all, require excerpts, not reasoning alone."
     )
     deep_judgment_rubric_config: RubricTraitSettings | None = Field(
         default=None,
         validate_default=True,
-        description="With custom: the traits to score from excerpts and reasoning, with their settings.",
+        description="With custom, the traits to score from excerpts and reasoning, and their settings.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_max_excerpts_default: int = Field(
         default=7, ge=1, description="Maximum number of excerpts for one trait."
     )
     deep_judgment_rubric_fuzzy_match_threshold_default: float = Field(
-        default=0.80, ge=0, le=1, description="Lowest similarity, 0 to 1, at which a trait's excerpt counts as found."
+        default=0.80,
+        ge=0,
+        le=1,
+        description="Lowest similarity, from 0 to 1, at which an excerpt for a trait counts as found.",
     )
     deep_judgment_rubric_excerpt_retry_attempts_default: int = Field(
-        default=2, ge=0, description="Retries if no excerpt for a trait was found."
+        default=2, ge=0, description="Number of retries if no excerpt was found for a trait."
     )
     deep_judgment_rubric_search_enabled: bool = _search(
-        False, "Search for the excerpts of traits without a search setting of their own."
+        False, "Search for the excerpts of traits that have no search setting of their own."
     )
     deep_judgment_rubric_search_tool: SearchChoice = _search(
         USUAL_TOOL, "The search tool for traits, like deep_judgment_search_tool."
@@ -183,7 +194,7 @@ class DeepJudgmentSettings(BaseModel):
         """Return `mode`. Raises `ValueError` if `mode` is `disabled` although `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
-                "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two settings"
+                "deep_judgment_enabled is true, which means deep_judgment_mode full; remove one of the two settings"
             )
         return mode
 
@@ -203,8 +214,8 @@ class DeepJudgmentSettings(BaseModel):
         """
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
-                "a search needs excerpts, and deep_judgment_mode is reasoning_only, which has none: set it to full, "
-                "or deep_judgment_search_enabled to false"
+                "a search needs excerpts, but deep_judgment_mode is reasoning_only, which has none; set "
+                "deep_judgment_mode to full, or deep_judgment_search_enabled to false"
             )
         return searches
 
@@ -214,9 +225,11 @@ class DeepJudgmentSettings(BaseModel):
         """Return `wishes`. Raises `ValueError` if they are missing in `custom` mode, or present in another mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
-            raise ValueError("deep_judgment_rubric_mode is custom: list the traits here, with their settings")
+            raise ValueError("deep_judgment_rubric_mode is custom; list the traits here, with their settings")
         if mode not in ("custom", None) and wishes is not None:
-            raise ValueError(f"it has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}")
+            raise ValueError(
+                f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}"
+            )
         return wishes
 
 
@@ -293,7 +306,7 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
         problems = [(".".join(map(str, detail["loc"])), detail["msg"]) for detail in error.errors(include_url=False)]
-        raise ConfigError([f"trait {trait.name!r}: {name}: {message}" for name, message in problems]) from error
+        raise ConfigError([f"trait {trait.name!r}, {name}: {message}" for name, message in problems]) from error
 
 
 def check_traits(config: VerificationConfig, question: Question) -> None:

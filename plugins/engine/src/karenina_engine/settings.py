@@ -71,8 +71,8 @@ _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "r
 """Settings of both implementations for which null, as the reference writes it, means that they are not given."""
 _CURES: Final = {
     "presets_dir": "give a preset as a file (--config FOLDER/NAME.json)",
-    "db_config": "results are in files, and `karenina export` writes tables",
-    "expose_ground_truth": "no judge sees a truth",
+    "db_config": "results are stored in files, and `karenina export` writes tables",
+    "expose_ground_truth": "judges never see the ground truth",
     "few_shot_enabled": "set few_shot_config",
     "few_shot_mode": "set few_shot_config",
     "few_shot_k": "set few_shot_config",
@@ -136,11 +136,19 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
     given too; otherwise there are none, and `cure` states what to do instead.
     """
     if new:
-        logger.warning("the reference's %s is translated to %s", name, new)
+        logger.warning("the reference implementation's setting %s was translated to %s", name, new)
     elif replaced:
-        logger.warning("the reference's %s has no effect, because the setting that replaces it is given too", name)
+        logger.warning(
+            "the reference implementation's setting %s has no effect because the setting that replaces it is also "
+            "given",
+            name,
+        )
     else:
-        logger.warning("the reference's %s has no counterpart and no effect%s", name, f": {cure}" if cure else "")
+        logger.warning(
+            "the reference implementation's setting %s has no counterpart and no effect%s",
+            name,
+            f"; {cure}" if cure else "",
+        )
 
 
 def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
@@ -199,15 +207,16 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
         turns = model[name].get("limits") if name == "agent_middleware" and isinstance(model[name], Mapping) else None
         if name.startswith("anthropic_") and not translated.get(new):
             translated[new] = model[name]
-            notes.append(f"{name} is {new}")
+            notes.append(f"{name} was translated to {new}")
         elif isinstance(turns, Mapping) and isinstance(turns.get("model_call_limit"), int):
             translated["agent_max_turns"] = turns["model_call_limit"]
             notes.append(
-                f"agent_middleware.limits.model_call_limit is agent_max_turns = {translated['agent_max_turns']}"
+                "agent_middleware.limits.model_call_limit was translated to agent_max_turns = "
+                f"{translated['agent_max_turns']}"
             )
             notes += ["the rest of agent_middleware has no effect"] if len(model[name]) > 1 else []
         else:
-            notes.append(f"{name} has no effect" + (": adapter settings go into `extra`" if "extra" in name else ""))
+            notes.append(f"{name} has no effect" + (" (adapter settings go into `extra`)" if "extra" in name else ""))
     if notes:
         _note_model(str(translated.get("id")), "; ".join(notes))
     return translated
@@ -216,7 +225,7 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _note_model(id: str, notes: str) -> None:
     """Log, once per process, how a model's settings were handled."""
-    logger.warning("model %s of the reference: %s", id, notes)
+    logger.warning("model %s of the reference implementation: %s", id, notes)
 
 
 def _no_change(default: object, description: str, **bounds: Any) -> Any:
@@ -234,17 +243,21 @@ class EngineSettings(BaseModel):
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
     item_timeout: float | None = _no_change(
-        None, "Seconds for one item, including its answer and all waiting; longer items are errors.", gt=0
+        None,
+        "Time limit for one item in seconds, including its answer and all waiting; items that take longer are errors.",
+        gt=0,
     )
     run_timeout: float | None = _no_change(
-        None, "Seconds for the run; after that it stops and keeps the finished items.", gt=0
+        None, "Time limit for the run in seconds; at that point the run stops and keeps the finished items.", gt=0
     )
-    max_concurrency: int | None = _no_change(None, "Maximum number of calls in flight, over all models.", ge=1)
+    max_concurrency: int | None = _no_change(None, "Maximum number of calls in flight across all models.", ge=1)
     model_concurrency: dict[str, Annotated[int, Field(ge=1)]] = _no_change(
-        {}, "Fixed numbers of calls in flight, by model id; the limits of other models adapt."
+        {}, "Fixed numbers of calls in flight, keyed by model id; the limits of other models adapt."
     )
     concurrency_start: int | None = _no_change(
-        None, "Calls in flight with which a model starts; defaults to what its adapter declares, or 32.", ge=1
+        None,
+        "Number of calls in flight with which a model starts; by default, the number that its adapter declares, or 32.",
+        ge=1,
     )
     concurrency_ceiling: int = _no_change(
         256, "Maximum number of calls in flight for a model whose adapter declares no limit.", ge=1
@@ -259,43 +272,51 @@ class EngineSettings(BaseModel):
     retry_rate_limit: int = _no_change(8, "Retries of a call after a rate limit; 0 makes the call fail.", ge=0)
     retry_server: int = _no_change(4, "Retries of a call after a server error.", ge=0)
     retry_patience: float = _no_change(
-        300.0, "Total seconds that a call may wait between attempts, and that a server may refuse every call.", ge=0
+        300.0,
+        "Maximum total wait of a call between attempts in seconds, and maximum time for which a server may refuse "
+        "every call.",
+        ge=0,
     )
     budget: Decimal | None = Field(
         default=None,
         ge=0,
         decimal_places=6,
-        description="Maximum US dollars that all runs of a journal may spend together; at that point the run stops.",
+        description="Maximum amount in US dollars that all runs of a journal may spend together; at that point the "
+        "run stops.",
         json_schema_extra={"changes_results": False},
     )
     prices: dict[str, OwnPrice] = Field(
         default={},
-        description="Your own prices by model id or name, in US dollars per million tokens (input, output, ...).",
+        description="Your own prices keyed by model id or name, in US dollars per million tokens (input, output, ...).",
         json_schema_extra=_NOT_FROM_FILES,
     )
     journal_sync: Literal["normal", "full"] = Field(
         default="normal",
-        description="What a power failure can lose: with normal, the replies of the last moments, which are then paid "
-        "for again; with full, nothing, but each commit waits for the disk.",
+        description="What a power failure can destroy: with normal, the most recent replies, which must then be paid "
+        "for "
+        "again; "
+        "with full, nothing, but each commit waits for the disk.",
         json_schema_extra={"changes_results": False, "allowed_in_files": "any"},
     )
 
     full_results: bool = Field(
         default=False,
-        description="Write all fields of each result to the result file, so that each line can be read alone; the file "
+        description="Write all fields of each result to the result file, so that each line can be read on its own; "
+        "the file "
         "is then about five times as large.",
         json_schema_extra=_NO_CHANGE,
     )
     kept_file_bytes: int = Field(
         default=20_000_000,
         ge=0,
-        description="Maximum bytes of a file that a stage or an adapter keeps with an item; larger files are left out.",
+        description="Maximum size in bytes of a file that a stage or an adapter keeps for an item; larger files are "
+        "left out.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     kept_files_bytes: int = Field(
         default=1_000_000_000,
         ge=0,
-        description="Maximum bytes of all files that the items of a run keep; further files are left out.",
+        description="Maximum total size in bytes of the files that a run keeps; further files are left out.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     partial_recordings: bool = _no_change(

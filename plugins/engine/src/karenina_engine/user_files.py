@@ -62,7 +62,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     new = list(digests)
     for digest in new:
         if not _is_digest(digest):
-            raise ValueError(f"{digest!r} is not a SHA-256 digest: 64 characters of 0-9 and a-f")
+            raise ValueError(f"{digest!r} is not a SHA-256 digest, which has 64 characters from 0-9 and a-f")
     path = trust_path()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
@@ -73,7 +73,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
             text = json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False)
             replace_file(path, lambda file: file.write(text.encode()), private=True)
     except OSError as error:
-        raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error
+        raise TrustFileError(f"cannot write the trusted digests to {path}: {error}") from error
     return path
 
 
@@ -85,7 +85,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         text = read_private(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise TrustFileError(f"{path}: the trusted digests cannot be read: {error}") from error
+        raise TrustFileError(f"cannot read the trusted digests in {path}: {error}") from error
     if text is None:
         return {}
     try:
@@ -103,9 +103,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _broken_message(path: Path, why: str) -> str:
     """Return the message for a malformed trusted-digests file."""
-    return (
-        f"{path}: this file of trusted digests is malformed ({why}); repair it, or delete it and trust your files again"
-    )
+    return f"the trusted-digests file {path} is malformed ({why}); repair it, or delete it and trust your files again"
 
 
 def _is_digest(text: str) -> bool:

@@ -61,11 +61,13 @@ class Rubric(BaseModel, defer_build=True):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Scored by a judge model.")
-    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Matched by a pattern.")
-    callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Computed by a function.")
-    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Counted against expected statements.")
-    agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Investigated by an agent.")
+    llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Traits scored by a judge model.")
+    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Traits scored by matching a pattern.")
+    callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Traits computed by a function.")
+    metric_traits: tuple[MetricRubricTrait, ...] = Field(
+        default=(), description="Traits that count expected statements."
+    )
+    agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Traits investigated by an agent.")
     other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(
         default=(), description="Traits of kinds added by plugins."
     )
@@ -86,7 +88,7 @@ class Rubric(BaseModel, defer_build=True):
             elif isinstance(item, Mapping):
                 trait = trait_from_json(item)
             else:
-                raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(item).__name__}")  # noqa: TRY004
+                raise ValueError(f"entry {position + 1} of the rubric must be a trait, not {type(item).__name__}")  # noqa: TRY004
             name = next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
             lists.setdefault(name, []).append(trait)
         return lists
@@ -149,8 +151,8 @@ class Rubric(BaseModel, defer_build=True):
         for trait in theirs:
             if trait.name in by_name:
                 raise ValueError(
-                    f"the trait name {trait.name!r} is used in the global rubric ({by_name[trait.name].type} trait) "
-                    f"and in the question's rubric ({trait.type} trait); rename one of them"
+                    f"the trait name {trait.name!r} is used both in the global rubric ({by_name[trait.name].type} "
+                    f"trait) and in the question's rubric ({trait.type} trait); rename one of them"
                 )
         return cls.of(*ours, *theirs)
 
@@ -183,5 +185,5 @@ def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) ->
     both = sorted(set(rubric.names) & set(dynamic.names))
     if both:
         raise ValueError(
-            f"the trait name {both[0]!r} is used in the rubric and in the dynamic rubric; rename one of them"
+            f"the trait name {both[0]!r} is used both in the rubric and in the dynamic rubric; rename one of them"
         )

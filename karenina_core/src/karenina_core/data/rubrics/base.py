@@ -27,21 +27,24 @@ class RubricTrait(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="The kind of trait.")
-    name: str = Field(min_length=1, description="Unique name in the rubric; scores are stored under it.")
-    description: str | None = Field(default=None, description="The description of the quality for judges.")
-    summary: str | None = Field(default=None, description="The concept in a few words, for presence checks.")
+    name: str = Field(
+        min_length=1, description="The trait's name, unique within the rubric; scores are stored under this name."
+    )
+    description: str | None = Field(default=None, description="A description of the quality, shown to judges.")
+    summary: str | None = Field(default=None, description="The concept in a few words, used in presence checks.")
     higher_is_better: bool | None = Field(
         default=True, description="Whether a higher score is better; None if scores have no direction."
     )
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Fields of a file that this version does not know; saved unchanged."
+        default_factory=dict,
+        description="Fields of the file that this version does not know; they are saved unchanged.",
     )
 
     @model_validator(mode="after")
     def _named(self) -> RubricTrait:
         """Return the trait. Raises `ValueError` if its name is blank."""
         if not self.name.strip():
-            raise ValueError("a trait's name must contain a visible character")
+            raise ValueError("a trait name must contain at least one visible character")
         return self
 
 
@@ -55,7 +58,7 @@ class UnknownTrait(RubricTrait, defer_build=True):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    unscorable: str | None = Field(default=None, description="Why it cannot be scored, if its kind is known.")
+    unscorable: str | None = Field(default=None, description="Why the trait cannot be scored, if its kind is known.")
 
 
 _KINDS: dict[str, type[RubricTrait]] = {}
@@ -81,8 +84,8 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
     registered = _KINDS.setdefault(name, kind)
     if registered is not kind:
         raise ValueError(
-            f"two classes are trait kinds named {name!r}: {registered.__module__}.{registered.__qualname__} and "
-            f"{kind.__module__}.{kind.__qualname__}; give one of them another `type`"
+            f"two trait kinds have the name {name!r}: {registered.__module__}.{registered.__qualname__} and "
+            f"{kind.__module__}.{kind.__qualname__}; give one of them a different `type`"
         )
     return kind
 
@@ -100,7 +103,9 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the trait has no `type` among its fields {sorted(data)}; add one of {', '.join(_KINDS)}")
+        raise ValueError(
+            f"the trait has no `type` (its fields are {sorted(data)}); set `type` to one of {', '.join(_KINDS)}"
+        )
     kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
     return kind.model_validate(dict(data))
 
@@ -124,13 +129,14 @@ class ScaledTrait(RubricTrait):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     kind: Kind = Field(default="boolean", description="The kind of score.")
-    min_score: int | None = Field(default=None, description="Kind score: lowest score (default 1).")
-    max_score: int | None = Field(default=None, description="Kind score: highest score (default 5).")
+    min_score: int | None = Field(default=None, description='For kind "score": the lowest score (default 1).')
+    max_score: int | None = Field(default=None, description='For kind "score": the highest score (default 5).')
     classes: dict[str, str] | None = Field(
-        default=None, description="Kind literal: class name to description, from the lowest class to the highest."
+        default=None,
+        description='For kind "literal": the class names and their descriptions, from the lowest class to the highest.',
     )
     template_schema: dict[str, JsonValue] | None = Field(
-        default=None, description="Kind template: JSON Schema of the values that the judge fills in."
+        default=None, description='For kind "template": the JSON Schema of the values that the judge fills in.'
     )
 
     @model_validator(mode="before")
@@ -160,26 +166,29 @@ class ScaledTrait(RubricTrait):
         """
         if (self.classes is not None) != (self.kind == "literal"):
             raise ValueError(
-                'kind "literal" requires `classes` (name to description, in order), and no other kind accepts them'
+                'kind "literal" requires `classes` (an ordered mapping of names to descriptions), and no other kind '
+                "accepts them"
             )
         if (self.template_schema is not None) != (self.kind == "template"):
             raise ValueError('kind "template" requires `template_schema`, and no other kind accepts it')
         if self.kind == "template" and self.higher_is_better is not None:
-            raise ValueError("a trait of kind template has no direction; remove higher_is_better")
+            raise ValueError('a trait of kind "template" has no direction; remove higher_is_better')
         low, high = self.min_score, self.max_score
         if self.classes is not None:
             if len(self.classes) < 2:
                 raise ValueError("a literal trait needs at least two classes to choose between")
             own = (0, len(self.classes) - 1)
             if low not in (None, own[0]) or high not in (None, own[1]):
-                raise ValueError(f"the scores of these classes go from 0 to {own[1]}; remove min_score and max_score")
+                raise ValueError(f"these classes are scored from 0 to {own[1]}; remove min_score and max_score")
             low, high = own
         elif self.kind == "score":
             low, high = 1 if low is None else low, 5 if high is None else high
             if low >= high:
                 raise ValueError(f"min_score ({low}) must be below max_score ({high})")
         elif low is not None or high is not None:
-            raise ValueError(f'min_score and max_score are only for kind "score", not "{self.kind}"; remove them')
+            raise ValueError(
+                f'min_score and max_score are allowed only for kind "score", not for "{self.kind}"; remove them'
+            )
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
         return self

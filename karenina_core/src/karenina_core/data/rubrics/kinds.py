@@ -39,14 +39,14 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
         default="trace_and_workspace", description="What the agent may see."
     )
     materialize_trace: bool = Field(
-        default=False, description="Write the trace to a file for the agent instead of the prompt."
+        default=False, description="Give the trace to the agent as a file instead of in the prompt."
     )
     persist_trace: bool = Field(default=False, description="Keep the trace file after the evaluation.")
-    max_turns: int = Field(default=15, gt=0, description="Maximum assistant turns.")
-    timeout_seconds: float = Field(default=120, gt=0, description="Seconds for the whole agent run.")
+    max_turns: int = Field(default=15, gt=0, description="Maximum number of assistant turns.")
+    timeout_seconds: float = Field(default=120, gt=0, description="Time limit for the whole agent run, in seconds.")
     model_override: dict[str, JsonValue] | None = Field(
         default=None,
-        description="Another model for this trait.",
+        description="A different model to use for this trait.",
         json_schema_extra={"allowed_in_files": "models"},
     )
 
@@ -59,13 +59,17 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
         """
         if "." in self.name:
             raise ValueError(
-                f"the name {self.name!r} contains a dot, which separates trait and field in results; remove it"
+                f"the name {self.name!r} contains a dot, which separates the trait from the field in results; remove "
+                "the dot"
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
-            raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
+            raise ValueError("materialize_trace requires a trace, but context_mode 'workspace_only' excludes traces")
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(f"model_override.{keys[0]} is an API key; move it to the environment, e.g. OPENAI_API_KEY")
+            raise ValueError(
+                f"model_override.{keys[0]} is an API key; set the key in the environment instead, for example as "
+                "OPENAI_API_KEY"
+            )
         return self
 
 
@@ -85,12 +89,12 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
     kind: Literal["boolean", "score", "literal"] = Field(default="boolean", description="What the function returns.")
     function: str | None = Field(
         default=None,
-        description='Import path, "package.module:function".',
+        description='The import path, in the form "package.module:function".',
         json_schema_extra={"allowed_in_files": "never"},  # functions of installed packages may execute their argument
     )
     source: str | None = Field(default=None, description="Python source that defines the function.")
-    pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
-    invert_result: bool = Field(default=False, description="Kind boolean: invert the function's result.")
+    pickled: str | None = Field(default=None, description="A function pickled by another program; it is never loaded.")
+    invert_result: bool = Field(default=False, description='For kind "boolean": invert the function\'s result.')
 
     _callable: Callable[[str], object] | None = PrivateAttr(default=None)
     _unsaved: str | None = PrivateAttr(default=None)
@@ -111,9 +115,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
         if self.function is not None and not _IMPORT_PATH.fullmatch(self.function):
             raise ValueError(f'`function` must be an import path like "package.module:function", not {self.function!r}')
         if self.source is not None and not self.source.strip():
-            raise ValueError("`source` is empty: it must be the source of a function")
+            raise ValueError("`source` is empty; it must contain the source code of a function")
         if self.invert_result and self.kind != "boolean":
-            raise ValueError('invert_result is only for kind "boolean"')
+            raise ValueError('invert_result is allowed only for kind "boolean"')
         return self
 
     @classmethod
@@ -129,7 +133,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
             with suppress(ValueError):  # a function of C may not state its parameters
                 inspect.signature(function).bind("")
         except TypeError as error:
-            why = f"the function of trait {name!r} is called with the answer's text alone, as f(text), but {error}"
+            why = (
+                f"the function of trait {name!r} must accept the answer text, as in f(text), and nothing else: {error}"
+            )
             raise ValueError(why) from error
         path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
         importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")
@@ -165,12 +171,12 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
     except (OSError, TypeError):
         source = "# not available"
     if not source.startswith(("def ", "@")):
-        return source, "has neither an import path nor a source of its own: define it with `def` in a module"
+        return source, "has neither an import path nor source code of its own: define it with `def` in a module"
     missing = sorted(_globals(compile(source, "<callable trait>", "exec")) - {*vars(builtins), function.__name__})
     if not missing:
         return source, None
-    cure = "import or define this inside the function, or move the function to a module"
-    return source, f"cannot be imported, and its source uses {', '.join(missing)} of its module: {cure}"
+    cure = "import or define everything it uses inside the function, or move the function to a module"
+    return source, f"cannot be imported, and its source uses {', '.join(missing)} from its module: {cure}"
 
 
 def _globals(code: CodeType) -> set[str]:
@@ -199,7 +205,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["llm"] = "llm"
-    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields that plugins own.")
+    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields owned by plugins.")
 
     @model_validator(mode="before")
     @classmethod
@@ -237,13 +243,15 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["metric"] = "metric"
-    evaluation_mode: Literal["tp_only", "full_matrix"] = Field(default="tp_only", description="Which lists are given.")
+    evaluation_mode: Literal["tp_only", "full_matrix"] = Field(
+        default="tp_only", description="Which lists of instructions are given."
+    )
     metrics: tuple[Metric, ...] = Field(min_length=1, description="The metrics to report.")
     tp_instructions: tuple[str, ...] = Field(
-        min_length=1, description="What the answer should contain, one statement each."
+        min_length=1, description="What the answer should contain, as separate statements."
     )
     tn_instructions: tuple[str, ...] = Field(default=(), description="What the answer should not contain.")
-    repeated_extraction: bool = Field(default=True, description="Count repeated statements once.")
+    repeated_extraction: bool = Field(default=True, description="Count repeated statements only once.")
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
@@ -253,18 +261,24 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
         `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"a metric is named twice in {list(self.metrics)}")
+            raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
         if self.evaluation_mode == "full_matrix":
             if not self.tn_instructions:
-                raise ValueError("full_matrix needs tn_instructions: what the answer should not contain")
+                raise ValueError(
+                    "evaluation_mode 'full_matrix' requires tn_instructions, which state what the answer should not "
+                    "contain"
+                )
             return self
         if self.tn_instructions:
-            raise ValueError("tp_only does not use tn_instructions; set evaluation_mode to full_matrix to use them")
+            raise ValueError(
+                "evaluation_mode 'tp_only' does not use tn_instructions; set evaluation_mode to 'full_matrix' to use "
+                "them"
+            )
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(
-                f"{', '.join(missing)} cannot be computed in tp_only mode, which has no true negatives; "
-                "set evaluation_mode to full_matrix and add tn_instructions"
+                f"{', '.join(missing)} cannot be computed with evaluation_mode 'tp_only', which has no true "
+                "negatives; set evaluation_mode to 'full_matrix' and add tn_instructions"
             )
         return self
 

@@ -217,7 +217,7 @@ class CallRunner:
         if place not in ends and sum(other == model for other, _ in ends) >= _MOST_REASONS:
             place = (model, _MORE_REASONS)
         if place not in self.tally.unknown_ends:
-            logger.warning("%s; it is treated as a normal end", describe_unknown_ends(*place, 1))
+            logger.warning("%s, which is treated as a normal end", describe_unknown_ends(*place, 1))
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:

@@ -150,7 +150,7 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
         return ModelLabel(**values)
     except ValidationError as error:
         raise ConfigError(
-            ["the models of the run cannot be read from the journal: it is damaged or was not written by Karenina"]
+            ["cannot read the models of the run from the journal, which is damaged or was not written by Karenina"]
         ) from error
 
 

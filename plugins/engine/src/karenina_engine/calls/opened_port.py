@@ -81,7 +81,7 @@ class OpenedPort:
         """
         port = self.port
         if port is None:
-            message = f"this run makes no calls, but a call reached its {request.port} port"
+            message = f"this run makes no model calls, but a call was made through its {request.port} port"
             raise PortError(message, category=ErrorCategory.PERMANENT)
         try:
             try:
@@ -93,7 +93,7 @@ class OpenedPort:
                     if self.open_warm is None:
                         raise
                     id = self.endpoint.model.id
-                    logger.info("judge %r is called without a temperature: its server refuses 0", id)
+                    logger.info("judge %r is called without a temperature because its server refuses temperature 0", id)
                     self.port, self.open_warm = self.open_warm(), None
                 reply = await request.send(self.port)
         except PortError as error:
@@ -328,7 +328,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
-        yield f"{stated[0]} is set, but there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
+        yield f"{stated[0]} is set, but no MCP servers are configured; set mcp_urls_dict, or remove the setting"
     sources = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not sources:
         yield _missing(plugins)
@@ -339,8 +339,8 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             if adapter.spec.agent and not adapter.spec.recorded
         )
         yield (
-            f"tools are configured, but the adapter {spec.interface!r} has no agent port to use them; adapters that "
-            f"have one: {', '.join(able) or 'none is installed'}"
+            f"tools are configured, but the adapter {spec.interface!r} has no agent port to use them; adapters with "
+            f"an agent port: {', '.join(able) or 'none installed'}"
         )
     for source in sources:
         try:

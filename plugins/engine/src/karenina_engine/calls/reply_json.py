@@ -149,7 +149,7 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 def _load_usage(counts: Any) -> Usage:
     """Return the usage in a list written by `_dump_usage`. Raises `ValueError` if it is not such a list."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
-        raise ValueError(f"a usage must be a list of counts, not {counts!r}")
+        raise ValueError(f"the token usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 
 
@@ -166,7 +166,7 @@ def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
 def _check_text(value: object) -> str:
     """Return `value`, or raise `TypeError` if it is not a string."""
     if not isinstance(value, str):
-        raise TypeError(f"a string was expected, not {value!r}")
+        raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
@@ -183,7 +183,7 @@ def _load_message(values: Mapping[str, Any]) -> Message:
     for other in (message.tool_call_id, message.tool_name, message.reasoning, *message.notes):
         _check_optional_text(other)
     if not all(isinstance(call.arguments, dict) for call in message.tool_calls):
-        raise TypeError("the arguments of a tool call are not an object")
+        raise TypeError("the arguments of a tool call must be an object")
     return message
 
 

@@ -25,7 +25,7 @@ _AT_ONCE: Final = (ErrorCategory.EMPTY, ErrorCategory.INCOMPLETE)
 """Errors that are retried without a delay: the server works, since it sent a reply."""
 
 _RATE_LIMIT_CURE: Final = (
-    "wait and run it again, allow fewer calls at once (max_concurrency), or raise retry_rate_limit and retry_patience"
+    "wait and run again, allow fewer concurrent calls (max_concurrency), or raise retry_rate_limit and retry_patience"
 )
 
 
@@ -84,7 +84,7 @@ class RetryPolicy:
             parts.append(f"the server has refused all calls for longer than retry_patience ({self.patience:g} s)")
         elif error.retriable and (error.retry_after or 0.0) > self.patience - notes.waited:
             parts.append(
-                f"the server asks for a wait of {error.retry_after:,.0f} s, which is longer than retry_patience "
+                f"the server requested a wait of {error.retry_after:,.0f} s, which is longer than retry_patience "
                 f"({self.patience:g} s) allows"
             )
         if error.category is ErrorCategory.RATE_LIMIT:

@@ -77,7 +77,8 @@ def _warn_of_broken(plugins: Plugins) -> None:
     """Log a warning for each distribution with unusable plugins, stating the failure and what to do."""
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
-            "%s of %s cannot be used and %s left out: %s; fix or uninstall it, or block it: [plugins] block = [%s]",
+            "%s of %s cannot be used and %s left out: %s. Fix or uninstall the distribution, or block its plugins "
+            "with [plugins] block = [%s]",
             ", ".join(names),
             owner,
             "is" if len(names) == 1 else "are",
@@ -96,8 +97,8 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
-            "%s: not from the same release as karenina-core %s, and only members of one release are tested together; "
-            "pip install %s",
+            "%s: not from the same release as karenina-core %s. Only packages from the same release are tested "
+            "together; run pip install %s",
             ", ".join(f"{name} {versions[name]}" for name in differing),
             release,
             " ".join(f"{name}=={release}" for name in differing),
@@ -163,14 +164,16 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
     if not named:
         owner = canonical(name)
         why = (
-            f"and {plugins.why_absent(owner)}"
+            f"but {plugins.why_absent(owner)}"
             if owner in read_catalog()["members"]
             else f"which is not installed{_cure_for_missing(name, infos)}"
         )
         return [f"plugins.require names {name!r}, {why}"]
     return [
-        f"plugins.require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "
-        f"{info.failure}"
+        (
+            f"plugins.require names {name!r}, but {info.name} of {info.distribution} {info.version} cannot be used: "
+            f"{info.failure}"
+        )
         for info in named
         if info.state != "loaded"
     ]
@@ -226,7 +229,9 @@ def requested_but_blocked(
         names = _requesting_settings(stage, config, question)
         if names:
             listed = ", ".join(names)
-            yield f"the stage {stage.name} is blocked under [plugins], and {listed} requests it: change one of the two"
+            yield (
+                f"the stage {stage.name} is blocked under [plugins] but requested by {listed}; change one of the two"
+            )
 
 
 def _name(stage: object) -> str:

@@ -52,8 +52,10 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
-        problem = "every question of the benchmark is marked `finished: false`, as a draft"
-        raise ConfigError([f"{problem}; select those to run (--question), or set `finished` to true in the file"])
+        problem = "every question in the benchmark is a draft (`finished: false`)"
+        raise ConfigError(
+            [f"{problem}; select the questions to run (--question), or set `finished` to true in the file"]
+        )
     return ids
 
 

@@ -92,11 +92,13 @@ class RestrictedValues(ConfigError):
         lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
         super().__init__(
             [
-                f"{source} sets values that can start programs, choose where requests and keys go, name files, choose "
-                f"plugins, or change prices. They need your trust, and again if a link or a program that they name has "
-                f"changed:\n{lines}\nNothing was started, opened or "
-                f"sent. If you want these values: `{named}` stores your trust in exactly them; --trust-all "
-                "trusts the whole file, with its code, for this run; or give the value yourself (-a, -j, -c, --set)."
+                (
+                    f"{source} sets values that can start programs, choose where requests and keys are sent, name "
+                    "files, choose plugins, or change prices. They need your trust, and need it again if a link or a "
+                    f"program that they name has changed:\n{lines}\nNothing was started, opened or sent. If you want "
+                    f"these values: `{named}` stores your trust in exactly them; --trust-all trusts the whole file, "
+                    "including its code, for this run; or set the values yourself (-a, -j, -c, --set)."
+                )
             ]
         )
         self.file = file
@@ -411,7 +413,7 @@ class _Finder:
                 continue  # the adapter refuses unknown names
             mark = (mark_of(kind, name) if kind is not None else None) or "never"
             if not self._is_free(mark, value, _default_of(info)):
-                meaning = (info.description if info is not None else None) or "A setting of the adapter"
+                meaning = (info.description if info is not None else None) or "An adapter setting"
                 secret = name in ("headers", "query")
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _RECORDINGS_CURE = (
-    "give every question a recording, with the question's id or text; or run with the recordings that match: "
+    "add a recording for every question, with the question's id or text, or run with only the matching recordings: "
     "--partial (partial_recordings = true)"
 )
 _OF_ADAPTERS: Final = (
@@ -57,10 +57,10 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
     """Raise `ConfigError` if there are no questions or answering models, or if the selection of plugins is unusable."""
     check_selection(plugins, config)
     if not questions:
-        raise ConfigError(["no question is selected; add questions to the benchmark, or select other ids"])
+        raise ConfigError(["no questions are selected; add questions to the benchmark, or select other ids"])
     if not config.core.answering_models:
-        cure = "add one, for example --answering openai:NAME, or use recorded answers with --recordings FILE"
-        raise ConfigError([f"no answering model is configured: {cure}"])
+        cure = "add one, for example with --answering openai:NAME, or use recorded answers with --recordings FILE"
+        raise ConfigError([f"no answering model is configured; {cure}"])
 
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
@@ -133,21 +133,23 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
-            "rubric traits of %d of %d questions are not scored, because evaluation_mode is template_only; to score "
+            "the rubric traits of %d of %d questions are not scored because evaluation_mode is template_only; to "
+            "score "
             'them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
             with_traits,
             questions,
         )
     if mode == "template_and_rubric" and not with_traits:
         logger.warning(
-            "evaluation_mode is template_and_rubric, and no question has a rubric trait: only templates are evaluated; "
+            "evaluation_mode is template_and_rubric, but no question has a rubric trait, so only templates are "
+            "evaluated; "
             'add traits under `rubric`, or set evaluation_mode = "template_only"'
         )
     without_traits = questions - with_traits
     if mode == "rubric_only" and without_traits:
         logger.warning(
-            "%d of %d questions have no rubric traits, and the evaluation mode rubric_only evaluates nothing else: "
-            "their answers are recorded, and their outcome is `scored` without any score; add traits, or set another "
+            "%d of %d questions have no rubric traits, and evaluation_mode rubric_only evaluates nothing else, so "
+            "their answers are recorded with the outcome `scored` but without a score; add traits, or set a different "
             "evaluation_mode",
             without_traits,
             questions,
@@ -163,10 +165,16 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
         )
         raise ConfigError(
             [
-                f"parsing_only is true, but the answering model {model.id!r} would be called: its interface "
-                f"{model.interface!r} does not replay recordings; "
-                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter replays them;")
-                + " set parsing_only = false"
+                (
+                    f"parsing_only is true, but the answering model {model.id!r} would be called because its "
+                    f"interface {model.interface!r} does not replay recordings; "
+                    + (
+                        f"use recorded answers ({recorded}), or"
+                        if recorded
+                        else "no installed adapter replays recordings;"
+                    )
+                    + " set parsing_only = false"
+                )
                 for model in live
             ]
         )
@@ -234,8 +242,8 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
     for one, other in combinations(models, 2):
         if one.model_copy(update={"id": other.id}) == other:
             logger.warning(
-                "the %s %r and %r differ only in their ids, so they share replies and have equal results: remove one; "
-                "replicate_count calls a model several times",
+                "the %s %r and %r differ only in their ids, so they share replies and have equal results; remove one "
+                "of them (to call a model several times, use replicate_count)",
                 role,
                 one.id,
                 other.id,
@@ -248,7 +256,7 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
     `role` describes the model in the warning, such as "judge".
     """
     for name, why in unused:
-        logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
+        logger.warning("%s %r: %s is set but has no effect because %s; remove it", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
@@ -268,7 +276,7 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):
-            yield name, "without mcp_urls_dict the model answers without an agent"
+            yield name, ("the model answers without an agent if mcp_urls_dict is not set")
 
 
 def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
@@ -278,7 +286,7 @@ def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[st
     judge.
     """
     for name in _given_agent_fields(judge):
-        yield name, "it limits answers; for a judge that is an agent, the limits of its stage apply"
+        yield name, ("it applies only to answers; a judge that is an agent uses the limits of its stage")
     if judge.mcp_urls_dict and not is_agent:
         yield "mcp_urls_dict", "no stage of this run uses a judge with tools (agentic_parsing, agentic traits)"
 

@@ -131,7 +131,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
             elif model.extra:
                 names = ", ".join(sorted(model.extra))
                 problems.append(
-                    f"{where}: the adapter {spec.interface!r} has no extra settings: remove {names} from extra"
+                    f"{where}: the adapter {spec.interface!r} has no extra settings; remove {names} from extra"
                 )
             if spec.check is not None and not offline:
                 spec.check(model)
@@ -155,4 +155,4 @@ def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
         return
     url = complete_url(address) or (address if "://" in address else None)
     if url is not None:
-        yield f"model_name ends in the URL of a server: move it to endpoint_base_url = {redact_url(url)!r}"
+        yield f"model_name ends in a server URL; move the URL to endpoint_base_url = {redact_url(url)!r}"

@@ -250,9 +250,9 @@ class Budget:
         """Return a clause stating why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
-            f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
-            f"{format_cost(self.refused)} (less with a lower max_tokens), after {format_cost(self.spent)} was spent"
-            f"{lost}"
+            f"the run's budget of {format_cost(self.limit)} does not cover the next call, which may cost "
+            f"{format_cost(self.refused)} (less with a lower max_tokens), after {format_cost(self.spent)} was "
+            f"spent{lost}"
         )
 
     def _covers(self, call: CallRecord) -> bool:

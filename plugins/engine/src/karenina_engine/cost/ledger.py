@@ -117,14 +117,16 @@ class PriceTable:
                 return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
-            why = "assumed to be free, because its server is on localhost; if it forwards to a paid provider, "
+            why = "assumed to be free because its server is on localhost; if the server forwards to a paid provider, "
             why += f"set {own}"
             return Price(FREE, why, assumed=True)
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
         problem = f"{lists} has no price for {model.model_name!r}{where}" if lists else "no price list is installed"
         return Price(
-            None, f"unknown: {problem}; set one, in US dollars per million tokens, in the configuration file: {own}"
+            None,
+            f"unknown because {problem}; set a price, in US dollars per million tokens, in the configuration file: "
+            f"{own}",
         )
 
 

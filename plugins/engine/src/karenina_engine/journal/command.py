@@ -106,7 +106,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
-                raise ConfigError([f"{name} is not stored, because it is a secret; set its environment variable"])
+                raise ConfigError([f"{name} is not stored because it is a secret; set its environment variable"])
             values[name] = given[name]
     return values
 
@@ -194,8 +194,10 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
         if SECRECY.get(name) != "key":
             raise ConfigError(
                 [
-                    f"{name} of the model {stored['id']!r} is not stored, because it may contain a secret, and it is "
-                    "not in the configuration file; give the whole `karenina run` command again"
+                    (
+                        f"{name} of the model {stored['id']!r} was not stored because it may contain a secret, and it "
+                        "is not in the configuration file; give the whole `karenina run` command again"
+                    )
                 ]
             )
         del values[name]
@@ -210,7 +212,7 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
     except ValidationError:
-        return ["it is not a model's configuration"]
+        return ["it is not a valid model configuration"]
     entry = _dump_model(model)
     plain = ModelConfig(id="-", interface="-", model_name="-").model_dump(mode="json")
     names = [name for name in plain if SECRECY.get(name) != "key"]

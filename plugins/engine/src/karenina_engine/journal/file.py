@@ -62,8 +62,8 @@ class JournalDamaged(JournalError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
-            f"the journal {path} is damaged: {what}; `karenina journal repair {quote(str(path))}` keeps what can "
-            "be read, and the run command with --fresh starts a new journal and keeps this one under another name"
+            f"the journal {path} is damaged: {what}. Run `karenina journal repair {quote(str(path))}` to keep what "
+            "can be read, or run the command with --fresh to start a new journal and keep this one under another name"
         )
 
 
@@ -160,7 +160,7 @@ def rename_existing(path: Path) -> None:
             if beside.exists():
                 beside.rename(other.with_name(other.name + ending))
         path.rename(other)
-    logger.warning("the earlier journal is now %s", other)
+    logger.warning("the earlier journal was renamed to %s", other)
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
@@ -217,9 +217,9 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """
     check_before_opening(path, writing=False)
     if not path.is_file():
-        raise JournalError(f"there is no journal {path}: `karenina run` creates one beside its results")
+        raise JournalError(f"there is no journal at {path}; `karenina run` creates one alongside its results")
     with journal_errors(path, "read"):
-        _check_header(path, "give the .journal file of a run, which `karenina run` stores beside its results")
+        _check_header(path, "give the .journal file of a run, which `karenina run` stores alongside its results")
         for mode in ("mode=ro", "immutable=1"):
             database = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
@@ -271,9 +271,9 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
             if problem is None and ending == "-journal" and _names_another_file(beside):
                 problem = "names another file, which SQLite would delete"
         if problem is not None:
-            subject = f"the journal {path}" if not ending else f"{beside}, beside the journal,"
+            subject = f"the journal {path}" if not ending else f"{beside}, next to the journal,"
             cure = "give the path of a regular file" if not ending else "remove it if it is not yours"
-            raise JournalError(f"{subject} {problem}: {cure}")
+            raise JournalError(f"{subject} {problem}; {cure}")
 
 
 def _hard_link_problem(names: int) -> str | None:
@@ -339,7 +339,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
             pid = read_owner(path)
             owner = f"process {pid}" if pid is not None else "another process"
             raise JournalInUse(
-                f"{owner} is working on the journal {path}; wait until it has ended, or set --journal to another file",
+                f"{owner} is using the journal {path}; wait until it has ended, or set --journal to another file",
                 pid,
             ) from None
     return lock
@@ -421,9 +421,9 @@ def _check_header(path: Path, cure: str) -> None:
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
-        raise JournalDamaged(path, f"it ends after {len(head)} bytes, and nothing can be read")
+        raise JournalDamaged(path, f"it ends after {len(head)} bytes, so nothing can be read")
     if head and not head.startswith(_MAGIC):
-        raise JournalError(f"{path} is not a journal, and was not changed: {cure}")
+        raise JournalError(f"{path} is not a journal and was not changed; {cure}")
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:
@@ -451,14 +451,14 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version not in READABLE:
         raise JournalError(
-            f"the journal {path} has format {version}, from an earlier version of Karenina: `karenina journal repair "
+            f"the journal {path} has format {version}, from an earlier version of Karenina; `karenina journal repair "
             f"{path}` converts it to format {FORMAT} and keeps the old file under another name"
         )
     foreign = find_foreign_object(database)
     if foreign is not None:
         raise JournalError(
-            f"{path} is not a Karenina journal: {foreign}; nothing in it was used. If it is your own, `karenina "
-            f"journal repair {path}` copies its replies and results to a new one"
+            f"{path} is not a Karenina journal: {foreign}. Its contents were ignored. If the file is yours, run "
+            f"`karenina journal repair {path}` to copy its replies and results to a new journal"
         )
 
 
@@ -467,11 +467,11 @@ def _explain(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:
-        return f"the disk is full: free some space; {next_step}"
+        return f"the disk is full; free some space ({next_step})"
     if code == sqlite3.SQLITE_IOERR:
-        return f"the disk failed ({error}): check it and its free space; {next_step}"
+        return f"the disk failed ({error}); check the disk and its free space ({next_step})"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return f"the file or its folder is not writable ({error}): set --journal to a file in a writable folder"
+        return f"the file or its folder is not writable ({error}); set --journal to a file in a writable folder"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return "another program has locked the database: end it"
+        return "another program has locked the database; end that program"
     return str(error)

@@ -368,7 +368,7 @@ class Journal:
         if stored is not None and call.is_model_call and _is_missing(stored.outcome.reply, replaying=self.replaying):
             return None, False
         if damaged:
-            self.warn_of_damage(f"a reply of {call.endpoint.model.id!r} for question {call.info.question_id!r}")
+            self.warn_of_damage(f"a reply from {call.endpoint.model.id!r} for question {call.info.question_id!r}")
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
@@ -386,8 +386,8 @@ class Journal:
         except (UnstorableRow, *ROW_ERRORS) as error:
             model = call.endpoint.model
             raise PortError(
-                f"the reply of {model.id!r} ({model.display_string}) cannot be stored in the journal {self.path}, and "
-                f"is not used: {describe_error(error)}; this is an error of the server or of the adapter for "
+                f"the reply from {model.id!r} ({model.display_string}) could not be stored in the journal {self.path} "
+                f"and is not used: {describe_error(error)}; this is an error in the server or in the adapter for "
                 f"{model.interface!r}",
                 category=ErrorCategory.PERMANENT,
             ) from error
@@ -403,8 +403,8 @@ class Journal:
         """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
-            "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
-            "can be read",
+            "the journal %s is damaged: %s cannot be read and is ignored. Run `karenina journal repair %s` to keep "
+            "what can be read",
             *(self.path, what, self.path),
         )
         self._warned = True
@@ -459,7 +459,7 @@ class Journal:
             return None
         read = self._with_text(row, 1) if row else ()
         if not read or read[3:8] != (*item, fingerprint) or not is_intact("results", read[1:]):
-            self.warn_of_damage(f"a result of question {item[0]!r}")
+            self.warn_of_damage(f"a result for question {item[0]!r}")
             return None
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
@@ -519,7 +519,7 @@ def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
-REPLAY_CURE: Final = "; run without --replay to make it"
+REPLAY_CURE: Final = "; run without --replay to make the call"
 """The end of the error for a call without a stored reply; rescoring removes it, since it has no such option."""
 
 
@@ -531,12 +531,12 @@ def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRe
     purpose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
     if damaged:
         return NoRecordedReply(
-            f"the journal {path} is damaged: the reply of {target} to this call{stage}{purpose} cannot be read; "
-            f"`karenina journal repair {quote(str(path))}` keeps what can be read, and a run without --replay makes "
+            f"the journal {path} is damaged: the reply from {target} to this call{stage}{purpose} cannot be read. Run "
+            f"`karenina journal repair {quote(str(path))}` to keep what can be read, or run without --replay to make "
             "the call again"
         )
     return NoRecordedReply(
-        f"the journal {path} contains no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "
-        "either the call has changed since (prompt, model, parameter or version) or the run ended before it"
-        f"{REPLAY_CURE}"
+        f"the journal {path} contains no reply from {target} to this call{stage}{purpose}, and a replay makes no "
+        "calls. Either the call has changed since the run (prompt, model, parameter or version), or the run ended "
+        f"before the call{REPLAY_CURE}"
     )

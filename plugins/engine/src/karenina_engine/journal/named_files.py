@@ -86,9 +86,9 @@ class NamedFile:
         questions, this data is the author's own.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
-            return f"{self.name} was {self.resolved}, and now leads to {now.resolved}"
+            return f"{self.name} pointed to {self.resolved} and now points to {now.resolved}"
         if self.program and self.digest is None and now.digest is not None:
-            return f"{self.resolved} did not exist, and can be a program"
+            return f"{self.resolved}, which can be a program, did not exist before"
         if self.program and now.digest != self.digest:
             return f"the content of {self.resolved}, which can be a program, has changed"
         return None
@@ -126,7 +126,7 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
             if all(place.endswith(tail) for place in places):
                 places = [place.removesuffix(tail) for place in places]
             then, leads, name = places
-            changes.append(f"{name} {'was' if then == name else 'led to'} {then}, and now leads to {leads}")
+            changes.append(f"{name} {'was' if then == name else 'pointed to'} {then} and now points to {leads}")
         elif now.digest != file.digest:
             changes.append(f"the content of {file.resolved} has changed")
     if _digest_file(str(command["benchmark"])) != command["content"]:

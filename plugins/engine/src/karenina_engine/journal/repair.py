@@ -43,8 +43,8 @@ from karenina_toolkit.files import sync_folder
 TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 _NOTHING: Final = (
-    "nothing in {path} can be read, and it was not changed. Restore a copy of it, or start over: the run command with "
-    "--fresh keeps this file under another name"
+    "nothing in {path} could be read, and the file was not changed. Restore a copy of the file, or start over: the "
+    "run command with --fresh keeps the file under another name"
 )
 _PAGE: Final = 4096
 _SMALLEST_ROW: Final = 40  # bytes: a journal has at most its size divided by this many rows
@@ -104,7 +104,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
         _remove(copy)
         return RepairReport(path, path, None)
     if not path.exists():
-        raise JournalError(f"there is no journal {path}")
+        raise JournalError(f"there is no journal at {path}")
     if output is not None and (output.exists() or output.is_symlink()):
         raise JournalError(f"{output} already exists; give -o the name of a new file")
     try:

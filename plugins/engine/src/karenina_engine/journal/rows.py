@@ -97,7 +97,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         reusable = call.self_contained and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
-            raise TypeError(f"the usage of the reply does not consist of whole numbers: {spent}")
+            raise TypeError(f"the token usage of the reply must consist of integers, not {spent}")
     else:
         assert outcome.error is not None
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
@@ -222,7 +222,7 @@ def _counts(text: str) -> dict[str, int]:
     """Return the number of retries by category from JSON text. Raises `ValueError` if a number is not an integer."""
     counts: Mapping[str, Any] = json.loads(text)
     if not all(type(count) is int for count in counts.values()):
-        raise ValueError("a number of retries is not an integer")
+        raise ValueError("a retry count must be an integer")
     return dict(counts)
 
 

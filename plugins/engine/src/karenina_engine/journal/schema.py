@@ -166,7 +166,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
             virtual = "virtual " if sql.upper().startswith("CREATE VIRTUAL") else ""
             return f"it contains {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
         if theirs[name] != ours[name]:
-            return f"its {kind} {_short(name)} differs from that of a journal"
+            return f"its {kind} {_short(name)} differs from the one in a journal"
     missing = next((name for name in ours if name not in theirs), None)
     return f"it has no {ours[missing][0]} {missing!r}" if missing is not None else None
 

@@ -140,21 +140,20 @@ def _read(file: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise UserStateError(f"the state file {file} is not used: {why}; {cure}") from error
+        raise UserStateError(f"the state file {file} was not used: {why}; {cure}") from error
     with os.fdopen(handle, "rb") as opened:
         flaw = find_file_flaw(os.fstat(handle))
         if flaw is not None:
-            raise UserStateError(f"the state file {file} is not used: {flaw}; {cure}")
+            raise UserStateError(f"the state file {file} was not used: {flaw}; {cure}")
         try:
             data = json.loads(opened.read(MOST_BYTES + 1))
         except (OSError, ValueError, RecursionError) as error:
-            raise UserStateError(f"the state file {file} is broken ({error}): {cure}") from error
+            raise UserStateError(f"the state file {file} is invalid ({error}); {cure}") from error
     try:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} is broken: it does not contain a run's command ({error.error_count()} errors); "
-            f"{cure}"
+            f"the state file {file} does not contain the command of a run (errors: {error.error_count()}); {cure}"
         ) from None
     return dict(data)
 
@@ -172,7 +171,7 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
             if stored is not None and (stored["journal"] == journal or _is_stale(Path(stored["journal"]), file)):
                 file.unlink(missing_ok=True)
         except (OSError, ValueError, UserStateError):
-            logger.debug("the state file %s was left as it is", file, exc_info=True)
+            logger.debug("the state file %s was left unchanged", file, exc_info=True)
 
 
 def _state_files(folder: Path) -> Iterator[Path]:

@@ -203,7 +203,7 @@ class JournalView:
             ):
                 read = self._with_text(row)
                 if not is_intact("results", read):
-                    raise_damaged(self.path, "results", f"a result of question {id!r}")
+                    raise_damaged(self.path, "results", f"a result for question {id!r}")
                 yield ItemId.of(*read[2:6]), read[RESULT_COLUMN]
 
     def count_results(self) -> Counter[str]:

@@ -315,7 +315,7 @@ async def _make_estimate(
     for judge in matrix.judges:
         for other in judge.others if isinstance(judge, PanelModel) else ():
             estimated.not_counted[other.id] = (
-                "this judge is asked about some answers only, and their number is not known"
+                "this judge is asked about only some of the answers, and the number of these answers is not known"
             )
     if view is not None:
         estimated.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))

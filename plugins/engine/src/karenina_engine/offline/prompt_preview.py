@@ -344,7 +344,7 @@ async def _preview_once(
                 if record.error is not None:
                     records.failed[planned.name] = record.error
                 records.reasons[planned.name] = (
-                    record.reason or record.error or "the placeholder answer does not trigger it"
+                    record.reason or record.error or "the placeholder answer does not trigger this stage"
                 )
     finally:
         await pipeline.end(judged)

@@ -161,8 +161,8 @@ class ReplayReplies:
         if outcome is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
-                f"the journal {self.journal.path} contains no reply of {call.endpoint.model.id!r} to this call of "
-                f"stage {info.stage}, and rescoring may send only prompts that show a changed truth",
+                f"the journal {self.journal.path} contains no reply from {call.endpoint.model.id!r} to this call by "
+                f"stage {info.stage}, and rescoring may send only prompts that show a changed ground truth",
                 category=ErrorCategory.PERMANENT,
             )
         if outcome is None and info.shared:

@@ -139,7 +139,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
     undecided, decided = (sum(getattr(change, name) for change in report.changes) for name in ("undecided", "decided"))
     if undecided or decided:
-        yield "Undecided", f"{quantity(undecided, 'item')} undecided now, {decided:,} no longer"
+        yield "Undecided", (f"{quantity(undecided, 'item')} now undecided, {decided:,} no longer undecided")
     others = len(report.changes) - len(flips) - len(report.missing) - undecided - decided
     if others:
         yield "Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict"
@@ -147,9 +147,12 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
         first = report.missing[0]
         yield "Missing", f"{quantity(len(report.missing), 'item')} could not be judged again: {first.why}"
     if report.gone:
-        yield "Left out", f"{quantity(report.gone, 'item')} of questions that the benchmark no longer contains"
+        yield "Left out", (f"{quantity(report.gone, 'item')} for questions that are no longer in the benchmark")
     if report.new:
-        yield "New", f"{quantity(report.new, 'question')} without a result; a run evaluates them"
+        yield (
+            "New",
+            (f"{quantity(report.new, 'question')} without a result; run the benchmark to evaluate new questions"),
+        )
 
 
 def change_cells(change: Change) -> list[str]:
@@ -260,12 +263,14 @@ def rescore(
     with JournalView(journal) as view:
         asked, run = view.count_results(), view.run_digest()
     if not asked:
-        raise ConfigError([f"the journal {journal} contains no result of its last run, so there is nothing to rescore"])
+        raise ConfigError(
+            [f"the journal {journal} contains no results from its last run, so there is nothing to rescore"]
+        )
     chosen = benchmark.ids if question_ids is None else question_ids
     selected = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
     ids = [id for id in selected if id in asked]
     if not ids:
-        raise ConfigError([f"no question of the benchmark has a result in {journal}; pass the benchmark of that run"])
+        raise ConfigError([f"no question in the benchmark has a result in {journal}; give the benchmark of that run"])
     if output is not None:
         check_output(Path(output))
     before, after = RunTally(), RunTally()
@@ -297,8 +302,11 @@ def rescore(
             named = benchmark.path or "this benchmark"
             raise ConfigError(
                 [
-                    f"no item of {journal} can be judged again with {named}, so nothing was written; give the "
-                    f"benchmark of that run, or make new calls with `karenina run`. The first reason: {missing[0].why}"
+                    (
+                        f"no item in {journal} can be judged again with {named}, so nothing was written; give the "
+                        "benchmark of that run, or make new calls with `karenina run`. The first reason: "
+                        f"{missing[0].why}"
+                    )
                 ]
             )
         if output is not None and add is None:
@@ -392,8 +400,8 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
             result.template.verify_result = None
             meta.completed_without_errors = False
             meta.error = (
-                f"{record.name}: the journal {replies.journal.path} contains no reply to its call, whose prompt "
-                "changed; allow the call with --ask (in Python ask=True)"
+                f"{record.name}: the journal {replies.journal.path} contains no reply to the call of this stage, "
+                "whose prompt has changed; allow the call with --ask (in Python: ask=True)"
             )
             return
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_KINDS: Final = 1000
 """The number of different failures that are counted separately; any others are counted together."""
-OTHERS: Final = "other failures, each of another kind"
+OTHERS: Final = "other failures, each of a different kind"
 
 _RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
 _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")

@@ -37,7 +37,7 @@ _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
 """The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
 _NOWHERE: Final = (
-    "the run has neither a journal nor a result file, beside which the file would be stored: give one (in Python: "
+    "the file would be stored next to the journal or the result file, but the run has neither; set one (in Python: "
     "journal, output)"
 )
 
@@ -132,7 +132,7 @@ class FileStore:
             size = len(data)
         if (size := max(size, len(data))) > self.most:
             limit = f"the limit is {format_size(self.most)} (kept_file_bytes)"
-            raise FileLeftOut(f"the file is {format_size(size)}, and {limit}")
+            raise FileLeftOut(f"the file size is {format_size(size)}, but {limit}")
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
@@ -173,9 +173,9 @@ class FileStore:
             return
         self._warned += 1
         if self._warned <= _MOST_WARNINGS:
-            logger.warning("[%s] the file %r is left out: %s", whose, name, why)
+            logger.warning("[%s] the file %r was left out: %s", whose, name, why)
         if self._warned == _MOST_WARNINGS:
-            logger.warning("further files that are left out are listed in the results only")
+            logger.warning("further files that were left out are listed only in the results")
 
 
 class ItemFiles:
@@ -209,7 +209,7 @@ class ItemFiles:
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
             if not self._more:
-                logger.warning("[%s] the file %r and all after it are left out: %s", self._whose, name, why)
+                logger.warning("[%s] the file %r and all later files were left out: %s", self._whose, name, why)
             self.count_more()
             return KeptFile(name=name, media_type=media_type, left_out=why)
         entry = self._store.add(name, data, media_type, below, self._whose)
@@ -273,7 +273,7 @@ class ItemFiles:
             taken.add(name)
             entries.append(file if name == file.name else file.model_copy(update={"name": name}))
         if more:
-            why = f"{more:,} more: an answer and its judgment keep at most {MOST_OF_ITEM} files each"
+            why = f"{more:,} more: at most {MOST_OF_ITEM} files are kept for an answer, and as many for its judgment"
             entries.append(KeptFile(name="(more files)", media_type="application/octet-stream", left_out=why))
         return entries
 
@@ -334,10 +334,12 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
     A file of more than `MOST_COMPARED` bytes is not read, which is also a problem.
     """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
-        return FoundFile(problem=entry.left_out or "the result does not state its digest")
+        return FoundFile(problem=entry.left_out or "the result does not contain the digest of the file")
     if (entry.size or 0) > MOST_COMPARED:
-        return FoundFile(problem=f"it is {format_size(entry.size or 0)}, and was not compared with its digest")
-    problem = "it is not in the folders beside the results"
+        return FoundFile(
+            problem=f"the file size is {format_size(entry.size or 0)}, which is too large to compare with the digest"
+        )
+    problem = "the file is not in the folders next to the results"
     for folder in folders:
         try:
             with _open_store(folder, make=False) as opened, open_file_at(entry.sha256, opened) as file:
@@ -345,11 +347,11 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
                     content = file.read((entry.size or 0) + 1)
                     if hashlib.sha256(content).hexdigest() == entry.sha256:
                         return FoundFile(folder / entry.sha256, content)
-            problem = "its content has changed since the run"
+            problem = "the content of the file has changed since the run"
         except FileNotFoundError:
             continue
         except OSError as error:
-            problem = f"it cannot be read: {error.strerror or error}"
+            problem = f"the file cannot be read: {error.strerror or error}"
     return FoundFile(problem=problem)
 
 
@@ -362,12 +364,12 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
         root = resolve_links(below)
         inside = Path(os.path.normpath(below / path))
         if not inside.is_relative_to(os.path.normpath(below)):
-            raise FileLeftOut(f"{path} is not below {below}")
+            raise FileLeftOut(f"{path} is not inside {below}")
         return open_file(root, root / inside.relative_to(os.path.normpath(below)))
     handle = os.open(path, FILE)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FileLeftOut(f"{path} is not a file")
+        raise FileLeftOut(f"{path} is not a regular file")
     return os.fdopen(handle, "rb")
 
 

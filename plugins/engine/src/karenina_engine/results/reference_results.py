@@ -84,7 +84,7 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
     for place, row in rows:
         if not is_row(row):
-            raise ValueError(f"{place} is not a result: it has no `metadata` with a `question_id`")
+            raise ValueError(f"{place} is not a result because it has no `metadata` with a `question_id`")
         try:
             values = _convert(row, names)
         except (TypeError, AttributeError) as error:

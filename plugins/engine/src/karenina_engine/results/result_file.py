@@ -131,24 +131,28 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         return
     except OSError as error:
         why = error.strerror or error
-        raise ConfigError([f"the output {path} cannot be written: {why}; give another file (--output)"]) from error
+        raise ConfigError(
+            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
+        ) from error
     if stat.S_ISDIR(mode):
-        raise ConfigError([f"the output {path} is a folder; give a file in it"])
+        raise ConfigError([f"the output path {path} is a folder; give the path of a file in it"])
     if not stat.S_ISREG(mode):
         raise ConfigError(
             [
-                f"the output {path} is {_kind(mode)} and cannot be sorted at the end of a run; give a regular file "
-                "(--json prints results)"
+                (
+                    f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; give a "
+                    "regular file (--json prints results)"
+                )
             ]
         )
     try:
         with path.open("rb") as file:
             begins = file.read(_CHECKED_BYTES)
     except OSError as error:
-        raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
+        raise ConfigError([f"the output file {path} cannot be read: {error.strerror or error}"]) from error
     line, end, _ = begins.partition(b"\n")
     if line and not begins.startswith(tuple(lines)) and (end or not is_header(line)):
-        raise ConfigError([f"the output {path} is not a result file and was not changed; give another file"])
+        raise ConfigError([f"the output file {path} is not a result file and was not changed; choose another file"])
 
 
 def prepare_output(
@@ -180,7 +184,7 @@ def prepare_output(
         finally:
             os.close(handle)
     except OSError as error:
-        raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
+        raise ConfigError([f"the output file {path} cannot be written: {error.strerror or error}"]) from error
     return moved
 
 
@@ -202,7 +206,7 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
     def write_error(error: OSError) -> ConfigError:
         """Return the error for a file that cannot be written."""
-        return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
+        return ConfigError([f"the output file {path} cannot be written: {error.strerror or error}"])
 
     def add(lines: Iterable[str]) -> None:
         """Write lines to the file. Raises `ConfigError` if the file cannot be written."""
@@ -235,7 +239,7 @@ def _open_empty(path: Path) -> int:
     if not status.st_size and (stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)):
         return handle
     os.close(handle)
-    raise FileExistsError(errno.EEXIST, "another program has written to it in the meantime")
+    raise FileExistsError(errno.EEXIST, "another program has written to the file in the meantime")
 
 
 def _kind(mode: int) -> str:
@@ -352,5 +356,5 @@ class ResultFile:
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:
-            raise OSError(f"{self._path} was changed by another program during the run: some lines are missing")
+            raise OSError(f"{self._path} was changed by another program during the run, and some lines are missing")
         return piece

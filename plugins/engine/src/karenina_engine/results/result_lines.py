@@ -44,7 +44,7 @@ UNKNOWN: Final = "unknown"
 
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
-    "remove that line, or write the file again by repeating the run command: finished calls come from its journal"
+    "remove that line, or repeat the run command to write the file again (finished calls come from its journal)"
 )
 
 
@@ -187,7 +187,7 @@ class LineReader:
             meta.setdefault("parsing_id", meta["answering_id"])
         if isinstance(stages, list):
             if len(row.stages) != len(stages):
-                raise ResultFileError(f"{place} does not have the stages of its row in the table; {_REWRITE}")
+                raise ResultFileError(f"{place} and its row in the table have different numbers of stages; {_REWRITE}")
             values["stages"] = list(map(self._record, row.stages, stages))
         return values
 
@@ -261,8 +261,8 @@ def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
     where = ".".join(str(part) for part in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")
     return ResultFileError(
-        f"{place} is not a result of this version ({SCHEMA_VERSION}): {where}: {problem}; give a file that "
-        "`karenina run` wrote, or read it with the version that wrote it"
+        f"{place} is not a result of this version ({SCHEMA_VERSION}), because of {where}: {problem}. Give a file that "
+        "`karenina run` wrote, or read the file with the version that wrote it"
     )
 
 
@@ -270,5 +270,5 @@ def _describe_invalid_json(problem: str) -> str:
     """Return the end of a sentence that states what is wrong with text that could not be parsed as JSON."""
     column = _CUT_OFF.search(problem)
     if column is not None:
-        return f"is incomplete (it breaks off at column {column[1]})"
+        return f"is incomplete (it ends at column {column[1]})"
     return f"is not valid JSON ({problem.removeprefix('Invalid JSON: ')})"

@@ -183,8 +183,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                     continue
                 if count and not line.endswith(b"\n") and not _is_json(line):
                     logger.warning(
-                        "%s ends within line %d, which is skipped; the %d results before it are complete. If a run was "
-                        "stopped, `karenina resume` with its journal writes the rest",
+                        "%s ends within line %d, which was skipped; the results before that line (%d) are complete. "
+                        "If a run was stopped, `karenina resume` with its journal writes the rest",
                         *(path, number, count),
                     )
                     return
@@ -287,9 +287,9 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 def _note_missing_rows(path: Path, line: int) -> None:
     """Log, once per process, that a line in a file lacks the names of models and stages."""
     logger.warning(
-        "%s, line %d does not contain the names of its models and stages, which are in the lines at the start of the "
-        'file that the run wrote ({"table": ...}): its outcome, answer, fields and times are read, and the names are '
-        "'unknown'. Other lines are read in the same way. `--full` writes lines that can be read alone",
+        "%s, line %d does not contain the names of its models and stages, which are in the lines at the start of "
+        'the file that the run wrote ({"table": ...}). The outcome, answer, fields and times were read, but the names '
+        "are 'unknown'. Other such lines are read in the same way. `--full` writes lines that can be read on their own",
         path,
         line,
     )
@@ -299,7 +299,7 @@ def _note_missing_rows(path: Path, line: int) -> None:
 def _note_reference(path: Path, count: int) -> None:
     """Log, once per process, that the results in a file keep the reference implementation's verdicts."""
     logger.warning(
-        "%s was written by the reference implementation: its %d results keep their verdicts",
+        "%s was written by the reference implementation; its results (%d) keep their verdicts",
         path,
         count,
     )
@@ -312,13 +312,13 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(
-            f"{path} is a journal, not a result file: `karenina status {quote(str(path))}` shows the progress of "
-            f"its run, and `karenina export {quote(str(path))}` writes its results"
+            f"{path} is a journal, not a result file; use `karenina status {quote(str(path))}` to show the progress "
+            f"of its run, or `karenina export {quote(str(path))}` to write its results"
         )
     if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
         raise ResultFileError(
-            f"{path} is not a result file, which has one JSON object on each line: `karenina run` writes them"
-            + (f"; if it is a benchmark, `karenina run {quote(str(path))}` runs it" if path.suffix else "")
+            f"{path} is not a result file, which has one JSON object on each line (`karenina run` writes result files)"
+            + (f"; if it is a benchmark, run it with `karenina run {quote(str(path))}`" if path.suffix else "")
         )
 
 

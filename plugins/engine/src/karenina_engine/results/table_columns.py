@@ -89,7 +89,10 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
     """
     return (
         Column(
-            "result_id", "text", "The id of the result, unique in a run.", lambda row: result(row).metadata.result_id
+            "result_id",
+            "text",
+            "The id of the result, unique within a run.",
+            lambda row: result(row).metadata.result_id,
         ),
         Column("question_id", "text", "The id of the question.", lambda row: result(row).metadata.question_id),
         Column(
@@ -188,7 +191,7 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "granular",
         "number",
-        "The share of the fields that are right, from 0 to 1; empty if not computed.",
+        "The share of correct fields, from 0 to 1; empty if not computed.",
         lambda row: _number(row.template.verify_granular_result),
     ),
     Column("reason", "text", "Why the item has its outcome, in one sentence.", lambda row: row.why()),
@@ -220,15 +223,15 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "calls",
         "integer",
-        "Model calls of the item. The calls of a shared answer are counted in each judge's row.",
+        "Number of model calls for the item. The calls of a shared answer are counted in each judge's row.",
         lambda row: _total(row).get("calls", 0),
     ),
-    Column("input_tokens", "integer", "Prompt tokens of these calls.", lambda row: _total(row).get("input_tokens", 0)),
-    Column("output_tokens", "integer", "Reply tokens of these calls.", lambda row: _total(row).get("output_tokens", 0)),
+    Column("input_tokens", "integer", "Prompt tokens in these calls.", lambda row: _total(row).get("input_tokens", 0)),
+    Column("output_tokens", "integer", "Reply tokens in these calls.", lambda row: _total(row).get("output_tokens", 0)),
     Column(
         "seconds",
         "number",
-        "Seconds spent in programs and calls, including the answer's, without waiting.",
+        "Seconds spent in programs and calls, including those for the answer, without waiting.",
         lambda row: row.metadata.execution_time,
     ),
     Column(
@@ -241,7 +244,7 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "extensions",
         "json",
-        "The values that plugins added, by distribution and name (`set_result_field`).",
+        "The values that plugins added, keyed by distribution and name (`set_result_field`).",
         lambda row: as_json(row.extensions) if row.extensions else None,
     ),
 )
@@ -264,13 +267,13 @@ FIELDS: Final[Columns[FieldRow]] = (
     Column(
         "passed",
         "boolean",
-        "Whether the field passed; empty if it was not compared, or is undecided.",
+        "Whether the field passed; empty if it was not compared or is undecided.",
         lambda row: (row.result.template.field_results or {}).get(row.name),
     ),
     Column(
         "score",
         "number",
-        "The score of the field from 0 to 1; empty if it was not compared, or is undecided.",
+        "The score of the field from 0 to 1; empty if it was not compared or is undecided.",
         lambda row: (row.result.template.field_scores or {}).get(row.name),
     ),
     Column(
@@ -287,25 +290,25 @@ TRAITS: Final[Columns[TraitRow]] = (
     Column(
         "kind",
         "text",
-        "The kind of the trait: llm, regex, callable, metric, agentic, or a plugin's own.",
+        "The kind of trait: llm, regex, callable, metric, agentic, or a kind added by a plugin.",
         lambda row: _kind(row),
     ),
     Column(
         "score",
         "number",
-        "The score as a number, true as 1; empty if the score is not a number.",
+        "The score as a number, with true as 1; empty if the score is not a number.",
         lambda row: _number(row.value),
     ),
     Column(
         "value",
         "json",
-        "The score as it is: true, 4, or the values of a metric; empty if not scored.",
+        "The original score, such as true, 4, or the values of a metric; empty if not scored.",
         lambda row: as_json(row.value) if row.value is not None else None,
     ),
     Column(
         "label",
         "text",
-        "The class that the score stands for; only for literal traits.",
+        "The class that the score represents; only for literal traits.",
         lambda row: row.rubric.labels().get(row.name),
     ),
     Column("reasoning", "text", "The judge's reasons for the score.", lambda row: row.rubric.reasons().get(row.name)),
@@ -317,7 +320,7 @@ EXCERPTS: Final[Columns[ExcerptRow]] = (
     Column("of", "text", "What the excerpt supports: `field` or `trait`.", lambda row: row.of),
     Column("name", "text", "The name of the field or trait.", lambda row: row.name),
     Column("number", "integer", "The number of the excerpt for that field or trait, from 1.", lambda row: row.number),
-    Column("text", "text", "The excerpt, in the response's own words.", lambda row: str(row.found.get("text", ""))),
+    Column("text", "text", "The excerpt, as worded in the response.", lambda row: str(row.found.get("text", ""))),
     Column(
         "confidence", "text", "The judge's confidence in the excerpt.", lambda row: _text(row.found.get("confidence"))
     ),
@@ -333,11 +336,11 @@ EXCERPTS: Final[Columns[ExcerptRow]] = (
         "The position of the excerpt's first character in the response, from 0.",
         lambda row: row.found.get("start"),
     ),
-    Column("end", "integer", "The position after its last character.", lambda row: row.found.get("end")),
+    Column("end", "integer", "The position after the excerpt's last character.", lambda row: row.found.get("end")),
     Column(
         "details",
         "json",
-        "Everything else about the excerpt, such as search results.",
+        "Other data about the excerpt, such as search results.",
         lambda row: as_json({key: value for key, value in row.found.items() if key not in _OWN_COLUMN}),
     ),
 )
@@ -352,15 +355,17 @@ STAGES: Final[Columns[StageRow]] = (
         "reason", "text", "Why the stage was skipped, or its error.", lambda row: row.record.reason or row.record.error
     ),
     Column("seconds", "number", "Seconds spent in the stage's program and calls.", lambda row: row.record.seconds),
-    Column("calls", "integer", "Calls that the stage made.", lambda row: row.record.calls),
-    Column("failed_calls", "integer", "Calls that failed in every attempt.", lambda row: row.record.failed_calls),
-    Column("input_tokens", "integer", "Prompt tokens of its calls.", lambda row: row.record.input_tokens),
-    Column("output_tokens", "integer", "Reply tokens of its calls.", lambda row: row.record.output_tokens),
-    Column("retries", "integer", "Requests that were retries.", lambda row: sum(row.record.retries.values())),
+    Column("calls", "integer", "Number of calls that the stage made.", lambda row: row.record.calls),
+    Column(
+        "failed_calls", "integer", "Number of calls that failed on every attempt.", lambda row: row.record.failed_calls
+    ),
+    Column("input_tokens", "integer", "Prompt tokens in the stage's calls.", lambda row: row.record.input_tokens),
+    Column("output_tokens", "integer", "Reply tokens in the stage's calls.", lambda row: row.record.output_tokens),
+    Column("retries", "integer", "Number of requests that were retries.", lambda row: sum(row.record.retries.values())),
     Column(
         "waited",
         "number",
-        "Seconds waited: for a limit, for the budget, before retries.",
+        "Seconds spent waiting for a limit, for the budget, or before retries.",
         lambda row: row.record.waited,
     ),
     Column("distribution", "text", "The distribution of the stage.", lambda row: row.record.distribution),
@@ -373,35 +378,45 @@ CALLS: Final[Columns[Sequence[Any]]] = (
     Column("model", "text", "The id of the model in the configuration, or the name of a service.", lambda row: row[2]),
     Column("interface", "text", "The adapter of the model.", lambda row: row[3]),
     Column("model_name", "text", "The provider's name for the model.", lambda row: row[4]),
-    Column("port", "text", "The kind of the call: llm, parser, agent or service.", lambda row: row[1]),
+    Column("port", "text", "The kind of call: llm, parser, agent or service.", lambda row: row[1]),
     Column("stage", "text", "The stage that made the call.", lambda row: row[5]),
     Column("task", "text", "The task of the prompt.", lambda row: row[6]),
     Column("failed", "boolean", "Whether the call failed.", lambda row: bool(row[9])),
     Column(
-        "reusable", "boolean", "Whether the reply is used if the same call is needed again.", lambda row: bool(row[10])
+        "reusable",
+        "boolean",
+        "Whether the reply is used again if the same call is needed again.",
+        lambda row: bool(row[10]),
     ),
     Column("finish_reason", "text", "Why the model stopped, as the provider reports it.", lambda row: row[11]),
     Column(
         "input_tokens",
         "integer",
-        "Tokens of the prompt; 0 for an agent's run, whose turns have rows.",
+        "Tokens in the prompt; 0 for an agent run, whose turns have their own rows.",
         lambda row: row[12],
     ),
     Column(
         "output_tokens",
         "integer",
-        "Tokens of the reply; 0 for an agent's run, whose turns have rows.",
+        "Tokens in the reply; 0 for an agent run, whose turns have their own rows.",
         lambda row: row[13],
     ),
     Column(
         "calls",
         "integer",
-        "Requests that the model answered; 0 for an agent's run, whose turns have rows.",
+        "Number of requests that the model answered; 0 for an agent run, whose turns have their own rows.",
         lambda row: row[14],
     ),
     Column("seconds", "number", "Seconds spent in requests.", lambda row: row[15]),
-    Column("retries", "integer", "Requests that were retries.", lambda row: sum(json.loads(row[16]).values())),
-    Column("waited", "number", "Seconds waited: for a limit, for the budget, before retries.", lambda row: row[17]),
+    Column(
+        "retries", "integer", "Number of requests that were retries.", lambda row: sum(json.loads(row[16]).values())
+    ),
+    Column(
+        "waited",
+        "number",
+        "Seconds spent waiting for a limit, for the budget, or before retries.",
+        lambda row: row[17],
+    ),
     Column("time", "time", "When the reply was stored, in UTC.", lambda row: datetime.fromtimestamp(row[18], UTC)),
     Column("reply", "json", "The reply, or the error of a failed call.", lambda row: row[19]),
     Column(

@@ -128,7 +128,7 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
     For `calls`, which exist only in a journal, the message names the command that exports them.
     """
     if name == "calls":
-        return "calls are in the journal, not in results: `karenina export JOURNAL --table calls`"
+        return "calls are stored in the journal, not in results; use `karenina export JOURNAL --table calls`"
     known = list(known)
     tables = f"; the tables are {', '.join(known)}"
     return f"there is no table {name!r}{did_you_mean(name, known, tables)}"

@@ -210,7 +210,7 @@ def _program_kept_running() -> Iterator[None]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise RunError(
             f"something in the run tried to end the program: {describe_error(error)}, raised in {where.name} "
-            f"({where.filename}, line {where.lineno}); finished items are kept; resume the run once that is fixed"
+            f"({where.filename}, line {where.lineno}). Finished items were kept; fix the problem and resume the run"
         ) from error
 
 

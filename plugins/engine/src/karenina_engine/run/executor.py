@@ -169,7 +169,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
-            failure = RunError("a task of the run was cancelled by something other than the run")
+            failure = RunError("a task of the run was cancelled from outside the run")
         if failure is not None and self._failure is None:
             self._failure = failure
             self.cancel()
@@ -269,7 +269,7 @@ def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
             if trait.given is not None and trait.source is not None and not trust.covers(trait.source):
                 raise ValueError(
                     f"the function of trait {trait.name!r} is not trusted in other processes; move it to a module "
-                    'that they can import, or pass trust="all"'
+                    'that those processes can import, or pass trust="all"'
                 )
     from karenina_template.question_template import standalone_source_of
 

@@ -75,7 +75,9 @@ class ItemRunner:
                 finally:
                     await task.pipeline.end(answer)
         except* OverBudget:
-            logger.debug("[%s] not run, or not by every judge: the budget is exhausted", task.question.id)
+            logger.debug(
+                "[%s] not run, or not judged by every judge, because the budget is exhausted", task.question.id
+            )
 
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
@@ -105,7 +107,7 @@ class ItemRunner:
                 result = await self._judge(task, answer, judge)
             return judge, files.list_in(result)
         except* OverBudget:
-            logger.debug("[%s] not judged: the budget is exhausted", task.question.id)
+            logger.debug("[%s] not judged because the budget is exhausted", task.question.id)
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:

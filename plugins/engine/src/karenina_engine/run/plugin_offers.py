@@ -80,7 +80,7 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
         raise
     except Exception as error:
         logger.warning(
-            "the observers of %s could not be created, and the run continues without them: %s",
+            "the observers of %s could not be created, so the run continues without them: %s",
             owner,
             type_and_message(error),
         )
@@ -96,7 +96,7 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
     if len(panels) > 1:
         names = " and ".join(distribution for distribution, _ in panels)
-        raise ConfigError([f"a run can have one panel of judges, but {names} offer one each; configure only one"])
+        raise ConfigError([f"a run can have only one panel of judges, but {names} each offer one; configure only one"])
     return panels[0][1] if panels else None
 
 
@@ -135,11 +135,11 @@ def find_executor(plugins: Plugins, name: str) -> Executor:
         matching.sort(key=lambda pair: official_first(pair[1].partition(" ")[0]))
         names = " and ".join(owner for _, owner in matching)
         raise PluginError(
-            f"two plugins offer the executor {name!r}: {names}; "
-            f'block one of them: [plugins] block = ["{matching[-1][1]}"]'
+            f"two plugins offer the executor {name!r} ({names}); "
+            f'block one of them with [plugins] block = ["{matching[-1][1]}"]'
         )
     owner = read_catalog()["executors"].get(name)
     if owner is not None:
-        raise PluginError(f"{name!r} needs another package: {plugins.why_absent(owner)}")
+        raise PluginError(f"the executor {name!r} is not available; {plugins.why_absent(owner)}")
     near = did_you_mean(name, [executor.name for executor, _ in offered])
     raise PluginError(f"there is no executor {name!r}{near}{not_loaded(plugins)}")

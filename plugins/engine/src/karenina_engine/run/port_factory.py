@@ -264,7 +264,7 @@ class PortFactory:
             have = ", ".join(offered.spec.ports) or "none"
             raise PortError(
                 f"the adapter {model.interface!r} ({offered.distribution} {offered.version}) has no {kind} port "
-                f"(it has: {have}), which the model {model.id!r} needs here; choose a model with another interface",
+                f"(available: {have}), which the model {model.id!r} needs here; choose a model with another interface",
                 category=ErrorCategory.PERMANENT,
             )
 

@@ -69,7 +69,9 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     from karenina_engine.journal.journal import Journal
 
     if request.replay and request.journal is None:
-        raise ConfigError(["a replay needs a journal in place of the models; give one (journal, --journal)"])
+        raise ConfigError(
+            ["a replay reads replies from a journal instead of calling models; set one (journal, --journal)"]
+        )
     session = prepare_run(request, offline=request.replay)
     benchmark, config = request.benchmark, request.config
     if not request.replay:
@@ -220,9 +222,9 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
         ids = view.first_questions(_MOST_COMPARED)
     if ids and not any(id in benchmark for id in ids):
         logger.warning(
-            "the journal %s belongs to another benchmark: %s has none of its questions (the first is %r), so no result "
-            "is taken from it, and this run is added to it; to keep the runs apart, name another file with --journal "
-            "(in Python: journal)",
+            "the journal %s belongs to another benchmark: %s contains none of its questions (the first is %r). No "
+            "results are taken from the journal, and this run is added to it; to keep the runs apart, set --journal "
+            "to another file (in Python: journal)",
             *(journal.path, benchmark.path, ids[0]),
         )
 
@@ -312,14 +314,15 @@ class _ReadResults:
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
-                "--skip-done %s: the text of %s has changed since (the first is %r), so they run again",
+                "--skip-done %s: the text of %s has changed since that run (the first is %r); questions with changed "
+                "text run again",
                 *(self.file, quantity(len(self.changed), "question"), first),
             )
         elif self.strange and not self.known:
             first = in_one_line(next(iter(self.strange)))
             logger.warning(
-                "--skip-done %s skips nothing: its questions (the first is %r) are not in this benchmark; give the "
-                "results of an earlier run of the same benchmark",
+                "--skip-done %s skips nothing because its questions (the first is %r) are not in this benchmark; give "
+                "the results of an earlier run of the same benchmark",
                 *(self.file, first),
             )
         if self.known and not self.known & wanted:
@@ -327,8 +330,8 @@ class _ReadResults:
             contents = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
-                "--skip-done %s skips nothing: its results are of %s, but this run is of %s; give the results of a run "
-                "with the same questions and replicates, and the same ids of models and judges",
+                "--skip-done %s skips nothing because its results are for %s, but this run is for %s; give the "
+                "results of a run with the same questions and replicates, and the same ids of models and judges",
                 *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
             )
 

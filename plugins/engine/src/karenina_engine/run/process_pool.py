@@ -51,7 +51,7 @@ def can_fork() -> bool:
     except OSError:
         return False
     if threads > 1:  # for example, the HTTP client of an earlier run leaves a thread
-        logger.debug("one core is used: this process has %d threads, so it cannot be forked safely", threads)
+        logger.debug("only one core is used because this process has %d threads and cannot be forked safely", threads)
     return threads == 1
 
 

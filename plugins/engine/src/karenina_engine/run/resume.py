@@ -133,7 +133,7 @@ class ResumeState:
         try:
             text = dump_result(result)
         except ValueError as error:
-            raise UnstorableRow(f"the result is not JSON: {describe_error(error)}") from error
+            raise UnstorableRow(f"the result cannot be converted to JSON: {describe_error(error)}") from error
         await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
@@ -163,7 +163,7 @@ class ResumeState:
         try:
             return VerificationResult.model_validate_json(stored.text)
         except ValueError:
-            self.journal.warn_of_damage(f"the result of question {question_id!r}")
+            self.journal.warn_of_damage(f"the result for question {question_id!r}")
             return None
 
     def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:

@@ -262,7 +262,7 @@ class RunSession:
             if interrupted and self.stopped is not None:
                 missing = len(self) - len(outcomes)
                 logger.warning(
-                    "stopped after %d of %d items, because %s: %d %s no result%s",
+                    "stopped after %d of %d items because %s; %d %s no result%s",
                     len(outcomes),
                     len(self),
                     self.stopped,
@@ -271,7 +271,7 @@ class RunSession:
                     self._journal_hint() if keeps_replies else "",
                 )
             for (model, reason), count in sorted(self.tally.unknown_ends.items()):
-                logger.warning("%s: treated as a normal end", describe_unknown_ends(model, reason, count))
+                logger.warning("%s, which was treated as a normal end", describe_unknown_ends(model, reason, count))
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
             observers.run_finished(finished)
             if journal is not None and journal.broken is None:
@@ -280,7 +280,7 @@ class RunSession:
     def _journal_hint(self) -> str:
         """Return the end of a message, stating how to continue the run."""
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
-        return f"; another run with the same journal{higher} continues with them"
+        return f"; another run with the same journal{higher} continues from there"
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
@@ -288,7 +288,7 @@ class RunSession:
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
-            late = f"the time limit is reached (run_timeout = {limit:g} s)"
+            late = f"the time limit was reached (run_timeout = {limit:g} s)"
             clock = self._loop.call_later(limit, self.stop, late)
         try:
             yield
@@ -340,7 +340,7 @@ class RunSession:
                 result, text = await self.result_store.finish(task, judge, result)
             except UnstorableRow as error:
                 result = self.runner.make_failed_result(
-                    task, judge, f"the result of this item cannot be stored: {error}"
+                    task, judge, f"the result of this item could not be stored: {error}"
                 )
                 result, text = await self.result_store.finish(task, judge, result)
         return IndexedResult(task.index(judge), result, text)
