@@ -111,7 +111,7 @@ class ClaudeAgent:
             raise self._refused(f"the workspace {options.workspace} is not a folder")
         for tool in options.tools:
             if tool.name in own or by_name.setdefault(tool.name, tool) is not tool:
-                raise self._refused(f"two tools are called {tool.name!r}: remove one of them")
+                raise self._refused(f"two tools are named {tool.name!r}; remove one of the two")
         return by_name
 
     def _refused(self, why: str) -> PortError:

@@ -100,7 +100,7 @@ class CLI:
                 yield message
         except (ClaudeSDKError, OSError) as error:
             raise CLIError(await _why(str(error), self.process)) from None
-        raise CLIError(await _why("it ended", self.process))
+        raise CLIError(await _why("the process ended", self.process))
 
     async def _tell(self, entry: WireMessage) -> None:
         """Send one message to the CLI."""
@@ -130,9 +130,9 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
             try:
                 await client.connect()
             except OSError as error:
-                raise CLIError(f"it could not be started: {error}", lasting=True) from None
+                raise CLIError(f"the process could not be started: {error}", lasting=True) from None
             except Exception as error:  # the SDK raises `Exception` if the CLI does not answer
-                raise CLIError(await _why(f"it did not start: {error}", process)) from None
+                raise CLIError(await _why(f"the process did not start: {error}", process)) from None
             yield CLI(client, process)
         finally:
             await process.close()
@@ -144,7 +144,7 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 async def _why(error: str, process: CLIProcess) -> str:
     """Return the error, followed by the CLI's error output if there is any."""
-    return "; its error output: ".join(part for part in (error, await process.read_error_output()) if part)
+    return "; error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
 def _to_entry(entry: WireMessage) -> WireMessage:
@@ -160,7 +160,7 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
     cli = cli_of(setting.extra)
     if cli is None:
         raise CLIError(
-            "it is not installed; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True
+            "the CLI is not installed; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True
         )
     prompt = home / "system.md"
     prompt.write_text(setting.system, "utf-8")  # an argument would be limited in length, and visible to other users

@@ -56,12 +56,12 @@ class CLIProcess(Transport):
     async def write(self, data: str) -> None:
         """Send `data` to the CLI. Raises `CLIConnectionError` if the CLI has ended."""
         if self._process is None or self._process.stdin is None:
-            raise CLIConnectionError("it has ended")
+            raise CLIConnectionError("the process has ended")
         try:
             self._process.stdin.write(data.encode())
             await self._process.stdin.drain()
         except OSError:
-            raise CLIConnectionError("it has ended") from None
+            raise CLIConnectionError("the process has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the CLI's messages until `close` is called. Lines that do not start with a JSON object are skipped.
@@ -81,9 +81,9 @@ class CLIProcess(Transport):
                 line.clear()
             line += rest
             if len(line) > _LONGEST_LINE:
-                raise CLIConnectionError(f"it wrote a line of more than {_LONGEST_LINE} bytes")
+                raise CLIConnectionError(f"the process wrote a line of more than {_LONGEST_LINE} bytes")
         if self._process is not None:
-            raise CLIConnectionError("it has ended")
+            raise CLIConnectionError("the process has ended")
 
     async def end_input(self) -> None:
         """Close the CLI's input."""
@@ -150,7 +150,7 @@ def _message(line: bytearray) -> dict[str, Any]:
     try:
         message: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
-        raise CLIConnectionError(f"it wrote a line that is not JSON: {bytes(line[:200])!r}") from None
+        raise CLIConnectionError(f"the process wrote a line that is not JSON: {bytes(line[:200])!r}") from None
     return message
 
 

@@ -159,7 +159,8 @@ class CLIRunner:
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
-                f"{self.where}: the last message must be a user's, because the Claude CLI answers only those",
+                f"{self.where}: the last message must be from the user because the Claude CLI answers only user "
+                "messages",
                 category=ErrorCategory.PERMANENT,
             )
         try:
@@ -236,4 +237,4 @@ def refuse_end(message: claude_agent_sdk.Message) -> None:
 
     if isinstance(message, ResultMessage):
         why = message.result or "; ".join(message.errors or ()) or message.subtype
-        raise CLIError(f"it ended the run by itself: {why}", lasting=True)
+        raise CLIError(f"the process ended the run on its own: {why}", lasting=True)

@@ -53,7 +53,7 @@ def turn_of(reply: WireMessage) -> Turn:
     """
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise ValueError("its content is not a list of blocks")
+        raise ValueError("the message content is not a list of blocks")
     blocks = [
         {**block, "name": plain_tool_name(block["name"])} if isinstance(block.get("name"), str) else block
         for block in content
@@ -61,7 +61,7 @@ def turn_of(reply: WireMessage) -> Turn:
     try:
         messages = list(read([{"role": "assistant", "content": blocks}]))
     except TraceFormatError as error:
-        raise ValueError(f"its content cannot be read: {error}") from None
+        raise ValueError(f"the message content cannot be read: {error}") from None
     model = reply.get("model")
     end, server_reason = read_end(reply.get("stop_reason"))
     return Turn(

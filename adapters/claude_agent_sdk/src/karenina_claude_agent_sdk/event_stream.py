@@ -111,7 +111,7 @@ def _assemble_reply(text: str) -> WireMessage:
         elif kind == "message_stop":
             ended = True
     if reply is None or not ended:
-        raise ValueError("its stream of events ends before the reply does")
+        raise ValueError("the event stream ended before the reply was complete")
     for (index, name), texts in deltas.items():
         reply["content"][index][name] = "".join([str(reply["content"][index].get(name) or ""), *texts])
     for index, parts in written.items():
@@ -141,7 +141,7 @@ def _collect_delta(
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
-        raise ValueError("an event of its stream belongs to no block")
+        raise ValueError("the event stream contains an event that does not belong to any block")
     delta = event.get("delta") or {}
     kind = delta.get("type")
     if kind == "input_json_delta":
@@ -165,11 +165,11 @@ def _check_reply(reply: Any) -> WireMessage:
     Raises `ServerReportedError` if the reply is an error, and `ValueError` if it is anything else.
     """
     if not isinstance(reply, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
+        raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
     if isinstance(reply.get("error"), dict) and not reply.get("content"):
         raise _error(reply)
     if not isinstance(reply.get("content"), list):
-        raise ValueError("it has no content")  # noqa: TRY004
+        raise ValueError("the reply has no content")  # noqa: TRY004
     return reply
 
 
@@ -184,4 +184,4 @@ def _json(text: str) -> Any:
     try:
         return read_json(text.encode("utf-8", "replace"))
     except json.JSONDecodeError:
-        raise ValueError("it is not JSON") from None
+        raise ValueError("the data is not JSON") from None

@@ -96,7 +96,7 @@ class MessagesClient:
         except ServerReportedError as error:
             raise messages_api_error(self.where, error.kind, str(error), self._secrets, prompt) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            why = str(error) if isinstance(error, ValueError) else "it does not have the expected structure"
+            why = str(error) if isinstance(error, ValueError) else "the reply does not have the expected structure"
             raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
         except IncompleteStream as error:
             lost = ErrorCategory.INCOMPLETE if isinstance(error, UnendedStream) else ErrorCategory.CONNECTION

@@ -32,8 +32,9 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
-        description="Tools of the CLI for an agent in its workspace. All except Bash stay inside the workspace; Bash "
-        "runs any command with the rights of this process, including the network: allow it in a container only.",
+        description="CLI tools for an agent in its workspace. All tools except Bash are restricted to the workspace; "
+        "Bash runs any command with the rights of this process, including network access, so allow Bash only in a "
+        "container.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,
@@ -42,13 +43,13 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
     )
     pass_env: tuple[str, ...] = Field(
         default=(),
-        description="Names of environment variables that are passed to the CLI and to commands of an agent.",
+        description="Names of environment variables that are passed to the CLI and to an agent's commands.",
     )
-    cli_path: Path | None = Field(default=None, description="Path of a Claude CLI to use instead of the SDK's.")
+    cli_path: Path | None = Field(default=None, description="Path to a Claude CLI to use instead of the SDK's CLI.")
     max_concurrency: int = Field(
         default=4,
         ge=1,
-        description="Maximum concurrent runs of the CLI; each is a process of some 250 MB.",
+        description="Maximum number of concurrent runs of the CLI; each run is a process of about 250 MB.",
         json_schema_extra={"allowed_in_files": "any"},
     )
 
@@ -117,16 +118,19 @@ def check(model: ModelConfig) -> None:
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:
-        raise AdapterConfigError(f"model {model.id!r}: model_name is missing: set it, for example to claude-sonnet-5")
+        raise AdapterConfigError(
+            f"model {model.id!r}: model_name is missing; set model_name, for example to claude-sonnet-5"
+        )
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
         raise AdapterConfigError(
-            f"model {model.id!r}, temperature: the Messages API accepts 0 to 1, and none if the model thinks"
+            f"model {model.id!r}, temperature: the Messages API accepts values from 0 to 1, and no temperature if "
+            "the model thinks"
         )
     cli = cli_of(extra)
     if cli is None or not os.access(cli, os.X_OK):
         raise AdapterConfigError(
-            f"model {model.id!r}: no executable Claude CLI was found{f' at {cli}' if cli else ''}: install the SDK "
-            "from its wheel, which contains one for Linux, macOS and Windows, or set extra.cli_path"
+            f"model {model.id!r}: no executable Claude CLI was found{f' at {cli}' if cli else ''}; install the SDK "
+            "from its wheel, which contains a CLI for Linux, macOS and Windows, or set extra.cli_path"
         )
     needed = _is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

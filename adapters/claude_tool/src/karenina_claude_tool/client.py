@@ -187,7 +187,7 @@ class Client:
         except ValueError as error:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
-            raise self._unusable("its body is not a JSON object")
+            raise self._unusable("the reply body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
             kind, message = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
             raise messages_api_error(self.where, kind, message, self._secrets, messages)
@@ -216,7 +216,7 @@ class Client:
                     mounts={"all://": None, "http://": None, "https://": None} if here else {},
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
-                problem = "the proxy in the environment has a scheme that is not supported, or is not a URL"
+                problem = "the proxy set in the environment has an unsupported scheme or is not a URL"
                 raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(

@@ -73,12 +73,12 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
     if not isinstance(content, list) or not all(
         isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
     ):
-        raise ValueError("its content is not a list of blocks")
+        raise ValueError("the message content is not a list of blocks")
     blocks = [{**block, "input": read_arguments(block.get("input"))} if _is_call(block) else block for block in content]
     try:
         messages = list(read([{"role": "assistant", "content": [_server_tool_as_thought(block) for block in blocks]}]))
     except TraceFormatError as error:
-        raise ValueError(f"its content cannot be read: {error}") from None
+        raise ValueError(f"the message content cannot be read: {error}") from None
     model = data.get("model")
     stop_reason = str(data.get("stop_reason") or "")
     finish_reason, server_reason = read_end(stop_reason)

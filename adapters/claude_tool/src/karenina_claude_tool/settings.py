@@ -32,7 +32,8 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
         default="off",
-        description="How long the server caches the start of requests: tools, system prompt, an agent's earlier turns.",
+        description="How long the server caches the beginning of requests: tools, system prompt and an agent's "
+        "earlier turns.",
     )
     body: dict[str, Any] = Field(
         default_factory=dict,
@@ -112,7 +113,7 @@ def check(model: ModelConfig) -> None:
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: {model.temperature:g} exceeds the maximum of the Messages API; use a "
-            f"value from 0 to 1"
+            "value from 0 to 1"
         )
     needed = is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

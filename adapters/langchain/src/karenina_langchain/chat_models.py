@@ -49,8 +49,8 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
         raise AdapterConfigError(f"model {model.id!r}: {error.msg}") from None
     except (TypeError, ValueError) as error:  # pydantic's errors contain the values
         raise AdapterConfigError(
-            f"model {model.id!r}: LangChain's chat model refused its arguments ({type(error).__name__}"
-            f"{_error_locations(error)}); see extra.parameters"
+            f"model {model.id!r}: LangChain's chat model rejected its arguments "
+            f"({type(error).__name__}{_error_locations(error)}); check extra.parameters"
         ) from None
 
 

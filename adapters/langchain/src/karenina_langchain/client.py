@@ -59,7 +59,7 @@ _BY_NAME: Final = {
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _CURES: Final = {
     **CURES,
-    401: "check endpoint_api_key, or the environment variable of the provider's key",
+    401: "check endpoint_api_key, or the environment variable for the provider's key",
     404: "check model_name and the server's base URL",
 }
 
@@ -205,7 +205,7 @@ class Client:
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
         if not isinstance(raw, AIMessage):
             raise PortError(
-                f"{self.where} sent no usable reply: it is not a message of the model", category=ErrorCategory.SERVER
+                f"{self.where} sent no usable reply: the reply is not a model message", category=ErrorCategory.SERVER
             )
         completion = read_completion(body)
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
@@ -228,7 +228,7 @@ class Client:
 
     def explain_unsupported(self, way: str) -> str:
         """Return the error message for a chat model that does not support the structured output mode `way`."""
-        return f"{self.where}: LangChain's chat model does not support {way}: set extra.structured to auto or prompt"
+        return f"{self.where}: LangChain's chat model does not support {way}; set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:
         """Close the connections. Later calls raise `PortError`."""

@@ -182,8 +182,8 @@ class _Chat:
             return self._client.chat.bind_tools([_tool_schema(tool) for tool in tools.values()], **choice)
         except NotImplementedError:
             raise PortError(
-                f"{self._client.where}: LangChain's chat model of this provider does not support tools: choose another "
-                "model for an agent",
+                f"{self._client.where}: LangChain's chat model for this provider does not support tools; choose "
+                "another model for an agent",
                 category=ErrorCategory.PERMANENT,
             ) from None
 

@@ -79,7 +79,7 @@ def provider_name(model: ModelConfig) -> str:
         if model.model_name.startswith(beginning):
             return name
     raise AdapterConfigError(
-        f"model {model.id!r}: the provider of {model.model_name!r} is not known: set model_provider, for example to "
+        f"model {model.id!r}: the provider of {model.model_name!r} is unknown; set model_provider, for example to "
         "openai or anthropic"
     )
 
@@ -124,8 +124,8 @@ def unavailable(interface: str) -> str | None:
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):
         return None
     return (
-        f"no provider is installed: {install_command('karenina-langchain[openai]')}, or its extra anthropic, or its "
-        "extra others with the package of another provider"
+        f"no provider is installed: {install_command('karenina-langchain[openai]')}, or use the extra 'anthropic', or "
+        "the extra 'others' with the package of another provider"
     )
 
 

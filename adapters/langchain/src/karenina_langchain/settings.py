@@ -48,7 +48,7 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
-        default_factory=dict, description="Further arguments of LangChain's chat model, such as seed or thinking."
+        default_factory=dict, description="Additional arguments for LangChain's chat model, such as seed or thinking."
     )
 
     @field_validator("parameters")
@@ -58,7 +58,8 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
-                    f"parameters.{name} is set by Karenina: remove it, or use the model's own field for it"
+                    f"parameters.{name} is set by Karenina; remove the parameter, or use the corresponding field of "
+                    "the model"
                 )
         return parameters
 
@@ -139,12 +140,12 @@ def check(model: ModelConfig) -> None:
         raise AdapterConfigError(f"model {model.id!r}: {reason}")
     if model.interface == "openrouter" and model.endpoint_base_url is not None:
         raise AdapterConfigError(
-            f"model {model.id!r}: the 'openrouter' interface uses its own base URL: remove endpoint_base_url, or use "
+            f"model {model.id!r}: the 'openrouter' interface uses its own base URL; remove endpoint_base_url, or use "
             "the 'openai_endpoint' interface"
         )
     if model.interface == "openai_endpoint" and model.endpoint_base_url is None:
         raise AdapterConfigError(
-            f"model {model.id!r}: the 'openai_endpoint' interface needs endpoint_base_url, such as "
+            f"model {model.id!r}: the 'openai_endpoint' interface requires endpoint_base_url, such as "
             "http://localhost:8000/v1"
         )
     base_url = base_url_of(model)
@@ -165,8 +166,8 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
         if base_url is None or is_loopback(host or ""):
             return None
         return (
-            "set endpoint_api_key along with endpoint_base_url: a key from the environment is not sent to a server "
-            "that a configuration names"
+            "set endpoint_api_key along with endpoint_base_url, because a key from the environment is not sent to a "
+            "server named in a configuration"
         )
     if host != urlsplit(provider.base_url).hostname or extra.has_header("authorization", "x-api-key"):
         return None

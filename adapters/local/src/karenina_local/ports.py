@@ -212,8 +212,8 @@ class ServerClient(Generic[P]):
         if error.status != 400:
             return error
         return PortError(
-            f"{error} (prompt and reply of this model have at most {self.settings.context} tokens together; raise "
-            "`context` in the model's `extra`)",
+            f"{error} (the prompt and reply of this model can have at most {self.settings.context} tokens in total; "
+            "raise `context` in the model's `extra`)",
             category=error.category,
             status=error.status,
             partial=error.partial,

@@ -113,7 +113,7 @@ class LlamaServer:
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
-                f"llama.cpp ended {self._starts} times while it served {self.settings.model}; it is not started again. "
+                f"llama.cpp ended {self._starts} times while serving {self.settings.model} and was not started again. "
                 f"Its last output:\n{self._log_tail()}"
             )
             return

@@ -23,14 +23,20 @@ class LocalSettings(StrictSettings):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     slots: int = Field(
-        default=2, ge=1, le=64, description="Number of concurrent calls; each holds memory for three prompts."
+        default=2, ge=1, le=64, description="Number of concurrent calls; each call uses memory for three prompts."
     )
-    context: int = Field(default=4096, ge=256, description="Tokens of one slot: prompt and reply together.")
+    context: int = Field(
+        default=4096, ge=256, description="Number of tokens in one slot, for prompt and reply together."
+    )
     threads: int | None = Field(default=None, ge=1, description="Number of threads; by default, llama.cpp decides.")
-    seed: int = Field(default=0, ge=0, lt=2**32 - 1, description="Seed of the sampling; each further replicate adds 1.")
+    seed: int = Field(
+        default=0, ge=0, lt=2**32 - 1, description="Sampling seed; each further replicate adds 1 to the seed."
+    )
     start_timeout: float = Field(default=300.0, gt=0, description="Time limit for loading the model, in seconds.")
-    max_list_items: int = Field(default=20, ge=1, description="Maximum items of a list in a judge's reply.")
-    max_string_length: int = Field(default=200, ge=1, description="Maximum characters of a text in a judge's reply.")
+    max_list_items: int = Field(default=20, ge=1, description="Maximum number of items in a list in a judge's reply.")
+    max_string_length: int = Field(
+        default=200, ge=1, description="Maximum number of characters in a string in a judge's reply."
+    )
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:

@@ -97,7 +97,8 @@ def find_model(name_or_path: str) -> Path:
         return _check_gguf(path.absolute())
     if looks_like_a_path:
         raise ModelMissing(
-            f"the model file {path} does not exist: give the path of a GGUF file, or a model of `karenina model list`"
+            f"the model file {path} does not exist; give the path to a GGUF file, or a model name from `karenina "
+            "model list`"
         )
     model_named(name_or_path)
     raise UnknownModel(name_or_path)  # unreachable: the line above raises
@@ -111,10 +112,11 @@ def _find_installed(model: CatalogueModel) -> Path:
     pull = f"karenina model pull {model.name}"
     if state.size_here is None:
         raise ModelMissing(
-            f"the model {model.name} ({model.megabytes} MB, {model.licence}) is not on this machine: run `{pull}`"
+            f"the model {model.name} ({model.megabytes} MB, {model.licence}) is not on this machine; run `{pull}`"
         )
     raise ModelMissing(
-        f"{state.path} is damaged: it has {state.size_here} bytes, but {model.name} has {model.size}; run `{pull}`"
+        f"{state.path} is damaged: the file has {state.size_here} bytes, but {model.name} has {model.size}; run "
+        f"`{pull}`"
     )
 
 
@@ -127,6 +129,6 @@ def _check_gguf(path: Path) -> Path:
         raise ModelMissing(f"the model file {path} cannot be read: {error.strerror or error}") from error
     if start != GGUF_MAGIC:
         raise ModelMissing(
-            f"{path} is not a GGUF file (it begins with {start!r}): give a GGUF file, the only format of llama.cpp"
+            f"{path} is not a GGUF file (the file begins with {start!r}); llama.cpp supports only GGUF files"
         )
     return path

@@ -70,7 +70,7 @@ class RecordedAgent:
         for start, message in enumerate(recorded):
             if message.role not in ("system", "user"):
                 return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why)
-        raise _no_answer_error(self._model, info, "it contains no assistant message")
+        raise _no_answer_error(self._model, info, "the conversation contains no assistant message")
 
     async def aclose(self) -> None:
         """Do nothing, because no connection is open."""

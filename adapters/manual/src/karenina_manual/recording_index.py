@@ -144,15 +144,15 @@ class RecordingIndex:
             same = self._by_id.setdefault(compose(question_id), [])
             for other in same:
                 if other.replicate == recorded.replicate and other.value != recorded.value:
-                    cure = "give each row a 'replicate', or keep one"
+                    cure = "add a 'replicate' to each row, or keep only one recording"
                     if other.model is not None and recorded.model is not None and other.model != recorded.model:
                         cure = (
-                            f"the answers are those of several models; judge each with an option of its own, "
+                            "the answers come from several models; judge each model with its own option: "
                             f"{self._select(other.model)} {self._select(recorded.model)}"
                         )
                     raise AdapterConfigError(
-                        f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}: "
-                        f"{cure}"
+                        f"recordings {recorded.place}: the id {question_id!r} already has a different recording at "
+                        f"{other.place}; {cure}"
                     )
             same.append(recorded)
         if text is not None:
@@ -173,7 +173,7 @@ class RecordingIndex:
         place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
             raise AdapterConfigError(
-                f"recordings {place}: the row is {type(row).__name__}, not an object with named columns"
+                f"recordings {place}: the row must be an object with named columns, not {type(row).__name__}"
             )
         model = row.get("model") if isinstance(row.get("model"), str) else None
         if model is not None:
@@ -185,14 +185,15 @@ class RecordingIndex:
         if question_id is None and text is None:
             columns = ", ".join((*extra.ids, *extra.questions))
             raise AdapterConfigError(
-                f"recordings {place}: the question is missing: add one of the columns {columns} "
-                "(extra.id_field and extra.question_field set others)"
+                f"recordings {place}: the row does not name a question. Add one of the columns {columns}, or choose "
+                "other columns with extra.id_field and extra.question_field"
             )
         has_column = bool(set(extra.responses) & row.keys()) or "replicates" in row
         if not has_column and not is_conversation(row):
             raise AdapterConfigError(
-                f"recordings {place}: the recording is missing: add one of the columns {', '.join(extra.responses)} "
-                "(extra.response_field sets another), or give a row that is a conversation itself"
+                f"recordings {place}: the row contains no recording. Add one of the columns "
+                f"{', '.join(extra.responses)}, choose another column with extra.response_field, or use a row that "
+                "is itself a conversation"
             )
         replicate = row.get("replicate")
         if replicate is not None and (type(replicate) is not int or replicate < 1):
@@ -308,22 +309,23 @@ class RecordingIndex:
         if not recordings:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(
-                f"no recorded answer for {sought} in {self.name}, which contains {self.count} {several}: add one with "
-                "this id or this question text"
+                f"there is no recorded answer for {sought} in {self.name}, which contains {self.count} {several}; "
+                "add a recording with this id or this question text"
             )
         chosen = [recording for recording in recordings if recording.replicate == replicate]
         chosen = chosen or [recording for recording in recordings if recording.replicate is None]
         if not chosen:
             there = ", ".join(str(recording.replicate) for recording in recordings)
             raise RecordingMissing(
-                f"no recorded answer for replicate {replicate} of {sought} in {self.name}; there are: {there}"
+                f"there is no recorded answer for replicate {replicate} of {sought} in {self.name}; only these "
+                f"replicates are recorded: {there}"
             )
         first = chosen[0]
         if by_text and any(recording.value != first.value for recording in chosen):
             raise RecordingMissing(
-                f"{len(chosen)} different recorded answers for the text of {sought} in {self.name} "
+                f"there are {len(chosen)} different recorded answers for the text of {sought} in {self.name} "
                 f"({first.place} and others); give the questions the ids of the recordings"
-                + (", or pick one model with extra.model" if len({recording.model for recording in chosen}) > 1 else "")
+                + (", or use one model with extra.model" if len({recording.model for recording in chosen}) > 1 else "")
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
@@ -350,7 +352,8 @@ def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
         several = value["replicates"]
         if replicate > len(several):
             raise RecordingMissing(
-                f"no recorded answer for replicate {replicate} of {sought}: {recorded.place} has {len(several)}"
+                f"there is no recorded answer for replicate {replicate} of {sought}; the number of replicates at "
+                f"{recorded.place} is {len(several)}"
             )
         return several[replicate - 1]
     return value
@@ -364,7 +367,7 @@ def _check_shape(recorded: Recording) -> None:
         several = value["replicates"]
         if not isinstance(several, list) or not several or set(value) != {"replicates"}:
             raise AdapterConfigError(
-                f"recordings {recorded.place}: replicates must be a list and the object's only key"
+                f"recordings {recorded.place}: replicates must be a non-empty list and the only key of the object"
             )
     for item in several:
         if item is None:
@@ -373,7 +376,7 @@ def _check_shape(recorded: Recording) -> None:
             _to_answer(item)
         except TraceFormatError as error:
             raise AdapterConfigError(
-                f"recordings {recorded.place}: the recording is neither text nor a list of messages: {error}"
+                f"recordings {recorded.place}: the recording is neither a string nor a list of messages: {error}"
             ) from None
 
 
@@ -429,16 +432,16 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
     if not isinstance(value, str) or delimited is False:
         return value
-    looks = "begins with a role, and an answer follows" if is_transcript(value) else ""
+    looks = "begins with a role followed by an answer" if is_transcript(value) else ""
     document = parse_json_conversation(value)
     if document is not None:
-        looks = "is JSON of a conversation"
+        looks = "is a conversation in JSON"
     elif is_delimited(value):
-        looks = "begins with a heading of a conversation"
+        looks = "begins with a conversation heading"
     if looks and delimited is None:
         raise AdapterConfigError(
-            f"recordings {place}: the text {looks}: give extra.delimited = true to read it as a conversation, whose "
-            "last answer is judged, or false to judge it as it is"
+            f"recordings {place}: the text {looks}. Set extra.delimited = true to read the text as a conversation, "
+            "whose last answer is judged, or false to judge the text unchanged"
         )
     if not looks or document is not None:
         return value if document is None else document

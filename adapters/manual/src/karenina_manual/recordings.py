@@ -46,8 +46,8 @@ class Recordings:
         index = self._index()
         if index.count == 0:
             model, there = extra_of(self.model).model, ", ".join(sorted(index.models))
-            of_model = f" of the model {model!r} (extra.model); it has recordings of: {there}" if there else ""
-            raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
+            of_model = f" for the model {model!r} (extra.model), but has recordings for: {there}" if there else ""
+            raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return the messages of `RecordingIndex.compare`, each with the name of the source.
@@ -59,8 +59,8 @@ class Recordings:
         if found.later:
             answers = "1 recorded answer is" if found.later == 1 else f"{found.later} recorded answers are"
             logger.warning(
-                "%s: %s not used, because the run has fewer replicates; to judge all replicates, add "
-                "`--set replicate_count=%d` (replicate_count = %d)",
+                "%s: %s not used because the run has fewer replicates; to judge all replicates, add `--set "
+                "replicate_count=%d` (replicate_count = %d)",
                 index.name,
                 answers,
                 found.last,
@@ -100,7 +100,8 @@ class Recordings:
         extra = extra_of(self.model)
         if traces is None:
             raise AdapterConfigError(
-                f"model {self.model.id!r}: manual_traces is missing: set it to a .json or .jsonl file, or to a mapping"
+                f"model {self.model.id!r}: manual_traces is missing; set manual_traces to a .json or .jsonl file, or "
+                "to a mapping"
             )
         if not isinstance(traces, dict):
             return read_recordings(traces, extra, self.model.files_within)
@@ -150,7 +151,9 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
     try:
         about = path.stat()
     except OSError as error:
-        raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
+        raise AdapterConfigError(
+            f"cannot read the recordings {path}: {error.strerror or error}; check manual_traces"
+        ) from None
     return _read_cached(path.absolute(), about.st_mtime_ns, about.st_size, extra, folder)
 
 
@@ -171,7 +174,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
             elif path.suffix.lower() == ".json":
                 _add_json(path, index, extra)
             else:
-                raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
+                raise AdapterConfigError(f"recordings {path}: the file name must end in .json, .jsonl or .ndjson")
     except FileError as error:
         raise AdapterConfigError(f"recordings {error} (see manual_traces)") from None
     return index
@@ -193,5 +196,6 @@ def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
             index.add(key, key, Recording(trace, place))
     else:
         raise AdapterConfigError(
-            f"recordings {path}: the file must contain an object (id or question to recording) or a list of rows"
+            f"recordings {path}: the file must contain an object that maps ids or questions to recordings, or a list "
+            "of rows"
         )

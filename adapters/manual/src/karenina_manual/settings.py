@@ -18,20 +18,24 @@ class ManualExtra(StrictSettings, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
-    id_field: str | None = Field(default=None, description="Column of the question id; by default question_id or id.")
-    question_field: str | None = Field(default=None, description="Column of the question's text; by default question.")
+    id_field: str | None = Field(
+        default=None, description="Column that contains the question id; by default, question_id or id."
+    )
+    question_field: str | None = Field(
+        default=None, description="Column that contains the question text; by default, question."
+    )
     response_field: str | None = Field(
         default=None,
-        description="Column of the recording; by default the first of response, answer, trace, messages, "
+        description="Column that contains the recording; by default, the first of response, answer, trace, messages, "
         "trace_messages, exchanges and text.",
     )
     delimited: bool | None = Field(
         default=None,
-        description="Whether text that looks like a conversation is read as one: JSON of a conversation, or text that "
-        "begins with a heading such as '--- AI Message ---' (the format of the reference project) or with a role such "
-        "as 'User:'. Without this setting, such text is an error; with false, the text is judged unchanged. The "
-        "columns messages, trace and trace_messages, and entries with headings whose key is the MD5 of a question, are "
-        "always read as conversations.",
+        description="Whether text that looks like a conversation is read as one: a conversation in JSON, or text "
+        "that begins with a heading such as '--- AI Message ---' (the format of the reference project) or with a "
+        "role such as 'User:'. Without this setting, such text is an error; with false, the text is judged "
+        "unchanged. The columns messages, trace and trace_messages, and entries with headings whose key is the MD5 of "
+        "a question, are always read as conversations.",
     )
     model: str | None = Field(
         default=None,

@@ -122,7 +122,7 @@ class Client:
         self._path_cure = cure_for_path(base_url)
         own_key = extra.has_header("authorization", "api-key")
         key_cure = "correct the key in extra.headers" if own_key else cure_for_key(model, key, KEY_VARIABLES, _NO_KEY)
-        self._cures = {**CURES, 401: key_cure, 404: f"check model_name; or {self._path_cure}"}
+        self._cures = {**CURES, 401: key_cure, 404: f"check model_name, or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
         if extra.stream:  # the limits of a stream are enforced here, each with its own error
@@ -245,7 +245,7 @@ class Client:
                 data = await assemble_stream(self.where, pieces, timer, _loads)
                 check_choice_end(self._endpoint, data)
             except json.JSONDecodeError:
-                raise self.unusable_reply("a piece of its stream is not a JSON object") from None
+                raise self.unusable_reply("a chunk of the stream is not a JSON object") from None
             except ValueError as error:
                 raise self.unusable_reply(str(error)) from None
             if "error" in data:
@@ -272,7 +272,7 @@ class Client:
         except ValueError as error:
             raise self.unusable_reply(str(error)) from None
         if not isinstance(data, dict):
-            raise self.unusable_reply("its body is not a JSON object")
+            raise self.unusable_reply("the reply body is not a JSON object")
         if data.get("error") and not data.get("choices"):
             raise self._error_in_200(data["error"], NO_USAGE, messages)
         self._check_choice(data, messages)

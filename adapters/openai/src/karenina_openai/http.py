@@ -39,9 +39,9 @@ _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
 _ENCODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _PLAIN: Final = {
-    "connection closed before message completed": "the server closed it before its reply",
-    "end of file before message length reached": "the server closed it in the middle of its reply",
-    "unexpected end of file": "its compressed reply is incomplete",
+    "connection closed before message completed": "the server closed the connection before replying",
+    "end of file before message length reached": "the server closed the connection in the middle of the reply",
+    "unexpected end of file": "the compressed reply is incomplete",
 }
 
 
@@ -138,7 +138,9 @@ class Reply:
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
         if encoding and encoding.lower() in _ENCODINGS:
-            raise ConnectionBroken(f"its reply is compressed with {encoding!r}, which the request does not accept")
+            raise ConnectionBroken(
+                f"the reply is compressed with {encoding!r}, which the request did not list as acceptable"
+            )
 
 
 class Exchange:
@@ -199,7 +201,7 @@ class Server:
         Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be made.
         """
         if self._closed:
-            raise ConnectionBroken("this program closed it")
+            raise ConnectionBroken("this program closed the connection")
         try:
             if self._parsed is None:
                 self._parsed = Url(self._url)
@@ -294,16 +296,16 @@ def _translate(error: PyreqwestError) -> Exception:
     if isinstance(error, RequestTimeoutError):
         return TimeoutError(why)
     if isinstance(error, ClientClosedError):
-        return ConnectionBroken("this program closed it")
+        return ConnectionBroken("this program closed the connection")
     if isinstance(error, ConnectError) and any("(Connect)" in cause for cause in causes):
         if _OWN_AUTHORITY in why:
-            why += "; the certificate of a server must not be a CA certificate: create it with CA:FALSE"
+            why += "; a server certificate must not be a CA certificate, so create the certificate with CA:FALSE"
         is_permanent = any(word in cause for word in _PERMANENT for cause in causes)
         return ConnectionFailed(why, is_permanent=is_permanent)
     if why in _PLAIN:
         return ConnectionBroken(_PLAIN[why])
     if "gzip" in why or "decompression" in why:
-        return ConnectionBroken(f"its reply cannot be decompressed: {why}")
+        return ConnectionBroken(f"the reply cannot be decompressed: {why}")
     return ConnectionBroken(
         f"the server sent data that is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why
     )

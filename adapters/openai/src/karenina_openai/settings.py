@@ -49,8 +49,8 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
     )
     option_logprobs: bool = Field(
         default=False,
-        description="Request the probabilities of tokens when the model chooses among options, for the second look of "
-        "small judges; not every server has them.",
+        description="Request token probabilities when the model chooses among options, for the second look of small "
+        "judges; not every server provides these probabilities.",
     )
 
     @model_validator(mode="after")

@@ -89,13 +89,13 @@ async def assemble_stream(
             break
         chunk = loads(event)
         if not isinstance(chunk, dict):
-            raise ValueError("a piece of its stream is not a JSON object")  # noqa: TRY004 - data from outside
+            raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
             return {"error": chunk["error"]}
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended before the reply did", usage_of(whole))
+        raise IncompleteStream("the stream ended before the reply was complete", usage_of(whole))
     return whole
 
 
@@ -256,7 +256,7 @@ class _Reply:
         try:
             parts = split_parts(content)
         except TraceFormatError as error:
-            raise ValueError(f"its message cannot be read: {error}") from None
+            raise ValueError(f"the message cannot be read: {error}") from None
         texts.setdefault("content", []).extend([parts.text] if parts.text else ())
         if parts.thoughts:
             texts.setdefault("reasoning_content", []).extend(["".join(parts.thoughts)])
