@@ -169,8 +169,8 @@ def _compile_source(source: str, name: str) -> Function:
     if len(chosen) != 1:
         listed = ", ".join(functions) or "none"
         raise CallableTraitError(
-            f"the trait's source code must define one function, but it defines {listed}; name one of them "
-            f"{name!r}, or start the names of the others with an underscore"
+            f"the trait's source code must define one function, but it defines {listed}; name one "
+            f"function {name!r}, or start the names of all others with an underscore"
         )
     function: Function = functions[chosen[0]]
     return function

@@ -97,7 +97,9 @@ class EqualTruths:
             where = "" if id == question else f" (question {id})"
             rule, does = " and ".join(removing), "makes" if len(removing) == 1 else "make"
             problem = f"{rule} {does} the ground truths {text[:60]!r} and {first[:60]!r}{where} of field {name!r} equal"
-            self.found.append((question, name, problem, "remove it from `normalize`"))
+            self.found.append(
+                (question, name, problem, f"remove {'it' if len(removing) == 1 else 'them'} from `normalize`")
+            )
         equal.setdefault(written, (text, question))
 
 

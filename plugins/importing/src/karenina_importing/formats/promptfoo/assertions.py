@@ -106,7 +106,7 @@ def convert(
     if converter.lacks and not done.traits and any_json_passes(done.fields):
         # What distinguished right from wrong answers is lost. Without a template, `check` reports that it is missing.
         done.fields, done.strategy = {}, None
-        done.left_out.append("template of a test with only is-json left (any JSON would count as right)")
+        done.left_out.append("template of a test with only is-json left (any JSON would count as correct)")
     return done
 
 
@@ -358,8 +358,8 @@ class _Converter:
             "kind": "boolean",
             "name": _as_name(label, kind),
             "description": show(value) or kind,
-            "unscorable": f"promptfoo runs {language} here (see its description). Rewrite it in `source` as a Python "
-            "function of the response text, and remove `unscorable`",
+            "unscorable": f"promptfoo runs {language} here (see the trait description). Rewrite it in `source` as a "
+            "Python function of the response text, and remove `unscorable`",
         }
         self._add_to_rubric({**stub, "higher_is_better": False} if kind.startswith("not-") else stub)
         self.done.left_out.append(f"{kind} (a trait to be written)")

@@ -82,7 +82,7 @@ class DuplicatePrimitive(ValueError):
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
             f"two primitives are named '{name}', one in {modules[0]} and one in {modules[1]}; rename one "
-            "of them, or block its plugin"
+            "of them, or block the plugin that provides it"
         )
         self.name = name
         self.modules = modules

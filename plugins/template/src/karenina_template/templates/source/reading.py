@@ -180,7 +180,9 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
     if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
         return set(names)
     if not names:
-        raise scope.code(node, f"class {node.name} has no base class; it must be BaseAnswer, BaseModel or Enum")
+        raise scope.code(
+            node, f"class {node.name} has no base class; the base class must be BaseAnswer, BaseModel or Enum"
+        )
     raise scope.code(node, f"class {node.name} has several base classes")
 
 
