@@ -68,11 +68,9 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
     """
     by_name = {node.name: node for node in nodes}
     problems = [
-        (
-            f"{edge.second} runs once for all judges of an answer and cannot come after {edge.first}, which runs for "
-            f"each item ({edge.why}{' ' + edge.artifact if edge.artifact else ''}); "
-            f'change the relation, or give {edge.second} scope = "item"'
-        )
+        f"{edge.second} runs once for all judges of an answer and cannot come after {edge.first}, which runs for each "
+        f"item ({edge.why}{' ' + edge.artifact if edge.artifact else ''}); "
+        f'change the relation, or give {edge.second} scope = "item"'
         for edge in edges
         if by_name[edge.second].scope == "answer" and by_name[edge.first].scope != "answer"
     ]

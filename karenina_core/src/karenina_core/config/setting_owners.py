@@ -82,8 +82,7 @@ class CoreSettings(BaseModel):
         default=MAX_REPLY_BYTES,
         gt=0,
         description="Maximum size of one reply in bytes after decompression, unless the model sets its own; a larger "
-        "reply "
-        "is an error.",
+        "reply is an error.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     stream_timeout: float = Field(

@@ -133,8 +133,8 @@ class ModelConfig(StrictSettings, defer_build=True):
         default=None,
         exclude=True,
         repr=False,
-        description="Folder that must contain the model's files after links are resolved; by default, the files may be "
-        "anywhere.",
+        description="Folder that must contain the model's files after links are resolved; by default, the files may "
+        "be anywhere.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(

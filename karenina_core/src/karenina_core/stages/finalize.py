@@ -69,7 +69,7 @@ def make_result(state: State) -> VerificationResult:
         return _make_result(state)
     except Exception as failure:
         error = ItemError(
-            FinalizeResult.name, f"the result could not be built: {describe_error(failure)}", Outcome.STAGE_ERROR
+            FinalizeResult.name, f"the result cannot be built: {describe_error(failure)}", Outcome.STAGE_ERROR
         )
         return _make_result(State(state.item, started=state.started, error=error))
 

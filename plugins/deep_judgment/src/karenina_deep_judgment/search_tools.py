@@ -60,11 +60,9 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
         have = ", ".join(sorted(tools)) or "none"
         raise ConfigError(
             [
-                (
-                    f"{setting}: unknown search tool {chosen!r}{did_you_mean(chosen, tools)}; installed tools: "
-                    f"{have}. Install a plugin that offers this tool, or in Python pass a function that takes a query "
-                    "and returns text"
-                )
+                f"{setting}: unknown search tool {chosen!r}{did_you_mean(chosen, tools)}; installed tools: {have}. "
+                "Install a plugin that offers this tool, or in Python pass a function that takes a query and returns "
+                "text"
             ]
         )
 

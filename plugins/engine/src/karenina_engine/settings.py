@@ -273,8 +273,7 @@ class EngineSettings(BaseModel):
     retry_server: int = _no_change(4, "Retries of a call after a server error.", ge=0)
     retry_patience: float = _no_change(
         300.0,
-        "Maximum total wait of a call between attempts in seconds, and maximum time for which a server may refuse "
-        "every call.",
+        "Maximum total time in seconds that a call may wait between attempts, and that a server may refuse every call.",
         ge=0,
     )
     budget: Decimal | None = Field(
@@ -292,18 +291,15 @@ class EngineSettings(BaseModel):
     )
     journal_sync: Literal["normal", "full"] = Field(
         default="normal",
-        description="What a power failure can destroy: with normal, the most recent replies, which must then be paid "
-        "for "
-        "again; "
-        "with full, nothing, but each commit waits for the disk.",
+        description="What a power failure can lose: with normal, the most recent replies, which must then be paid for "
+        "again; with full, nothing, but each commit waits for the disk.",
         json_schema_extra={"changes_results": False, "allowed_in_files": "any"},
     )
 
     full_results: bool = Field(
         default=False,
         description="Write all fields of each result to the result file, so that each line can be read on its own; "
-        "the file "
-        "is then about five times as large.",
+        "the file is then about five times as large.",
         json_schema_extra=_NO_CHANGE,
     )
     kept_file_bytes: int = Field(

@@ -60,11 +60,9 @@ class JudgeNeeds:
         """
         judges = self._config.core.parsing_models
         problems = [
-            (
-                f"no judge is configured, but {name} needs one for {self._counts[name]} of {self._questions} "
-                f"questions (the first is {first!r}); add a judge, for example with --judge openai:NAME (in a "
-                "configuration: parsing_models)"
-            )
+            f"no judge is configured, but {name} needs one for {self._counts[name]} of {self._questions} questions "
+            f"(the first is {first!r}); add a judge, for example with --judge openai:NAME (in a configuration: "
+            "parsing_models)"
             for name, (_, first) in self._needing.items()
             if not judges
         ]

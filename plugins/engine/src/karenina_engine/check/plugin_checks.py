@@ -97,8 +97,8 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
-            "%s: not from the same release as karenina-core %s. Only packages from the same release are tested "
-            "together; run pip install %s",
+            "some installed packages are from another release than karenina-core: %s (karenina-core is %s). Only "
+            "packages from the same release are tested together; run pip install %s",
             ", ".join(f"{name} {versions[name]}" for name in differing),
             release,
             " ".join(f"{name}=={release}" for name in differing),
@@ -170,10 +170,8 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
         )
         return [f"plugins.require names {name!r}, {why}"]
     return [
-        (
-            f"plugins.require names {name!r}, but {info.name} of {info.distribution} {info.version} cannot be used: "
-            f"{info.failure}"
-        )
+        f"plugins.require names {name!r}, but {info.name} of {info.distribution} {info.version} cannot be used: "
+        f"{info.failure}"
         for info in named
         if info.state != "loaded"
     ]

@@ -92,13 +92,11 @@ class RestrictedValues(ConfigError):
         lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
         super().__init__(
             [
-                (
-                    f"{source} sets values that can start programs, choose where requests and keys are sent, name "
-                    "files, choose plugins, or change prices. They need your trust, and need it again if a link or a "
-                    f"program that they name has changed:\n{lines}\nNothing was started, opened or sent. If you want "
-                    f"these values: `{named}` stores your trust in exactly them; --trust-all trusts the whole file, "
-                    "including its code, for this run; or set the values yourself (-a, -j, -c, --set)."
-                )
+                f"{source} sets values that can start programs, choose where requests and keys are sent, name files, "
+                "choose plugins, or change prices. They need your trust, and need it again if a link or a program "
+                f"that they name has changed:\n{lines}\nNothing was started, opened or sent. To accept these values, "
+                f"use `{named}`, which stores your trust in exactly these values, or --trust-all, which trusts the "
+                "whole file, including its code, for this run; or set the values yourself (-a, -j, -c, --set)."
             ]
         )
         self.file = file

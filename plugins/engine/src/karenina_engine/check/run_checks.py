@@ -276,7 +276,7 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):
-            yield name, ("the model answers without an agent if mcp_urls_dict is not set")
+            yield name, "the model answers without an agent if mcp_urls_dict is not set"
 
 
 def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
@@ -286,7 +286,7 @@ def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[st
     judge.
     """
     for name in _given_agent_fields(judge):
-        yield name, ("it applies only to answers; a judge that is an agent uses the limits of its stage")
+        yield name, "it applies only to answers; a judge that is an agent uses the limits of its stage"
     if judge.mcp_urls_dict and not is_agent:
         yield "mcp_urls_dict", "no stage of this run uses a judge with tools (agentic_parsing, agentic traits)"
 

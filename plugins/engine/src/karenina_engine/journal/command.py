@@ -194,10 +194,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
         if SECRECY.get(name) != "key":
             raise ConfigError(
                 [
-                    (
-                        f"{name} of the model {stored['id']!r} was not stored because it may contain a secret, and it "
-                        "is not in the configuration file; give the whole `karenina run` command again"
-                    )
+                    f"{name} of the model {stored['id']!r} was not stored because it may contain a secret, and it is "
+                    "not in the configuration file; give the whole `karenina run` command again"
                 ]
             )
         del values[name]

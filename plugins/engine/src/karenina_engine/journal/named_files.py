@@ -86,7 +86,7 @@ class NamedFile:
         questions, this data is the author's own.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
-            return f"{self.name} pointed to {self.resolved} and now points to {now.resolved}"
+            return f"{self.name} was {self.resolved} and now points to {now.resolved}"
         if self.program and self.digest is None and now.digest is not None:
             return f"{self.resolved}, which can be a program, did not exist before"
         if self.program and now.digest != self.digest:

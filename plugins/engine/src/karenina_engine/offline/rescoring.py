@@ -139,7 +139,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
     undecided, decided = (sum(getattr(change, name) for change in report.changes) for name in ("undecided", "decided"))
     if undecided or decided:
-        yield "Undecided", (f"{quantity(undecided, 'item')} now undecided, {decided:,} no longer undecided")
+        yield "Undecided", f"{quantity(undecided, 'item')} now undecided, {decided:,} no longer undecided"
     others = len(report.changes) - len(flips) - len(report.missing) - undecided - decided
     if others:
         yield "Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict"
@@ -147,11 +147,11 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
         first = report.missing[0]
         yield "Missing", f"{quantity(len(report.missing), 'item')} could not be judged again: {first.why}"
     if report.gone:
-        yield "Left out", (f"{quantity(report.gone, 'item')} for questions that are no longer in the benchmark")
+        yield "Left out", f"{quantity(report.gone, 'item')} for questions that are no longer in the benchmark"
     if report.new:
         yield (
             "New",
-            (f"{quantity(report.new, 'question')} without a result; run the benchmark to evaluate new questions"),
+            f"{quantity(report.new, 'question')} without a result; run the benchmark to evaluate new questions",
         )
 
 
@@ -302,11 +302,8 @@ def rescore(
             named = benchmark.path or "this benchmark"
             raise ConfigError(
                 [
-                    (
-                        f"no item in {journal} can be judged again with {named}, so nothing was written; give the "
-                        "benchmark of that run, or make new calls with `karenina run`. The first reason: "
-                        f"{missing[0].why}"
-                    )
+                    f"no item in {journal} can be judged again with {named}, so nothing was written; give the "
+                    f"benchmark of that run, or make new calls with `karenina run`. The first reason: {missing[0].why}"
                 ]
             )
         if output is not None and add is None:

@@ -139,10 +139,8 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     if not stat.S_ISREG(mode):
         raise ConfigError(
             [
-                (
-                    f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; give a "
-                    "regular file (--json prints results)"
-                )
+                f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; give a regular "
+                "file (--json prints results)"
             ]
         )
     try:
