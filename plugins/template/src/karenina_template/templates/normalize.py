@@ -294,7 +294,8 @@ def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymM
     """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
     if EXACT in normalizers and len(normalizers) > 1:
         raise ValueError(
-            f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; remove {EXACT!r} or the others"
+            f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; "
+            f"remove {EXACT!r} or the others"
         )
     return tuple(normalizers)
 

@@ -268,7 +268,7 @@ class _Config:
                 if unread:
                     self._notes.append(f"Not carried over from prompt {number}: {unread}")
                 entry = next((entry[key] for key in _PROMPT_TEXTS if entry.get(key)), None)
-                what = f"the prompt has the keys {keys:.80}, but the prompt text must be in one of {', '.join(_PROMPT_TEXTS)}"
+                what = f"the prompt has the keys {keys:.80}, but the text must be in one of {', '.join(_PROMPT_TEXTS)}"
             else:
                 what = "the prompt must be a string, or an object with `raw`"
             try:
