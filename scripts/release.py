@@ -137,7 +137,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.check is (given.version is not None):
-        parser.error("give either a version or --check")
+        parser.error("specify either a version or --check")
     if given.check:
         wrong = outdated(given.root)
         for file in wrong:

@@ -136,7 +136,7 @@ class RecordingIndex:
         for name in (question_id, text):
             if name is not None and has_lone_surrogate(name):
                 problem = f"the id or question {name[:60]!r} contains an unpaired surrogate"
-                raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct it")
+                raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct the id or question")
         # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)

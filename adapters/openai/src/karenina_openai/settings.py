@@ -66,7 +66,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
         """Return the headers unchanged. Raises `ValueError` if one of them states the length of the body."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
-                raise ValueError(f"headers.{name} is set by Karenina; remove it")
+                raise ValueError(f"headers.{name} is set by Karenina; remove the header")
         return headers
 
     @field_validator("body")

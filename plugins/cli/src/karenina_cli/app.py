@@ -32,7 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "resume": (
         "commands.run_command:resume_app",
-        "Continue one of your runs that was stopped, with the options of its command.",
+        "Resume one of your stopped runs, with the options of the original command.",
     ),
     "rescore": (
         "commands.rescore_command:rescore",
@@ -44,7 +44,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "check": (
         "commands.check_command:check",
-        "Check a benchmark before the first call: print all problems of the file, each with its line.",
+        "Check a benchmark before the first call, and print all problems in the file with their lines.",
     ),
     "plan": (
         "commands.plan_command:plan",
@@ -56,7 +56,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "plugins": (
         "commands.plugins_command:list_plugins",
-        "List the installed plugins, and what is wrong with those that cannot be used.",
+        "List the installed plugins, and the reasons why any of them cannot be used.",
     ),
     "primitives": (
         "commands.kinds_command:primitives",
@@ -76,7 +76,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "trust": (
         "commands.trust_command:trust",
-        "List the code and the restricted values in a file, and trust exactly these.",
+        "List the code and the restricted values in a file, and trust exactly that content.",
     ),
     "demo": (
         "commands.demo_command:demo",

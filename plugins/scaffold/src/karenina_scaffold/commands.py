@@ -95,7 +95,7 @@ def new(
         typer.echo("".join(f"    {step}\n" for step in steps))
         if find_spec("karenina_testing") is None:
             typer.echo(f"The tests require karenina-testing: {install_command('karenina-testing')}")
-        typer.echo(f"{fill(chosen.usage, names.to_dict())}\nIts code is in {folder / 'src' / names.module}.")
+        typer.echo(f"{fill(chosen.usage, names.to_dict())}\nThe code is in {folder / 'src' / names.module}.")
 
 
 def find_kind(name: str) -> PluginKind:

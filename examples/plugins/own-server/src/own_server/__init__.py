@@ -100,7 +100,7 @@ def karenina_adapters() -> list[AdapterSpec]:
     return [
         AdapterSpec(
             interface="own_server.chat",
-            description="A server of one's own.",
+            description="Your own server.",
             llm=OwnServer,
             parser=OwnServer,
             agent=OwnServer,

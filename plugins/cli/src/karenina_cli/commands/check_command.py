@@ -40,11 +40,13 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Also exit with 2 if there are only warnings.")] = False,
     trust_all: Annotated[
         bool,
-        typer.Option("--trust-all", help="Run the benchmark's code to check it. Use this only for your own files."),
+        typer.Option(
+            "--trust-all", help="Run the benchmark's code during the check. Use this only for your own files."
+        ),
     ] = False,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check a benchmark before the first call: print all problems of the file, each with its line.
+    """Check a benchmark before the first call, and print all problems in the file with their lines.
 
     No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error. Warnings
     point to probable mistakes and do not prevent a run.

@@ -99,7 +99,9 @@ def repair(
     ctx: typer.Context,
     journal: Annotated[
         Path,
-        typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.", autocompletion=completion.journal_files),
+        typer.Argument(
+            metavar="JOURNAL", help="A journal written by `karenina run`.", autocompletion=completion.journal_files
+        ),
     ],
     output: Annotated[
         Path | None, output_option("Write the repaired journal to this file, and do not change JOURNAL.")

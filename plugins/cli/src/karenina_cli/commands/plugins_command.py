@@ -45,7 +45,7 @@ def list_plugins(
         ),
     ] = None,
 ) -> None:
-    """List the installed plugins, and what is wrong with those that cannot be used.
+    """List the installed plugins, and the reasons why any of them cannot be used.
 
     Also lists this project's adapters that are not installed and hook specifications that cannot be used. `--hooks`
     lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and a sample

@@ -45,7 +45,8 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Judge the answers in this file instead of calling a model. Each further file is one more model.",
+            help="Judge the answers in this file instead of calling a model. Each additional file counts as one more "
+            "model.",
         ),
     ] = None,
     tables: TableOptions,
@@ -66,7 +67,10 @@ def run(
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Write every field to each line of the result file, so that it can be read alone."),
+        typer.Option(
+            "--full",
+            help="Write every field to each line of the result file, so that each line can be read on its own.",
+        ),
     ] = False,
     skip_done: Annotated[
         list[Path] | None,
@@ -204,7 +208,7 @@ def resume(
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
 ) -> None:
-    """Continue one of your runs that was stopped, with the options of its command.
+    """Resume one of your stopped runs, with the options of the original command.
 
     Keys are read from the environment again. The command is read from your own state folder and never from the journal,
     which may be somebody else's. If you did not start the journal's run here, nothing is run, and the command described

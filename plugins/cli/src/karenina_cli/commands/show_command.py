@@ -48,8 +48,8 @@ def show(
             "--question",
             "-q",
             metavar="ITEM",
-            help="Print only this item or question: a number as printed (3), an id or its start, or words of the "
-            "question.",
+            help="Print only this item or question: an item number as printed (3), an id or the start of one, or words "
+            "from the question.",
             autocompletion=completion_values.result_ids,
         ),
     ] = None,
@@ -247,7 +247,7 @@ def _matching_items(results: Sequence[VerificationResult], questions: Mapping[st
     if len(ids) == 1:
         return {at for at, result in enumerate(results) if result.question_id == ids[0]}
     if not ids:
-        return f"there is no result for question {word!r}{did_you_mean(word, questions)}"
+        return f"there are no results for question {word!r}{did_you_mean(word, questions)}"
     shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])
     more = f", and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
     return f"{word!r} matches {len(ids)} questions: {shown}{more}; be more specific, or use an item number"

@@ -91,7 +91,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,
 ) -> None:
-    """List the code and the restricted values in a file, and trust exactly these.
+    """List the code and the restricted values in a file, and trust exactly that content.
 
     Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
     keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by restricted

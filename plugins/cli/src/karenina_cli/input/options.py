@@ -137,7 +137,7 @@ JournalFile = Annotated[
     Path,
     typer.Argument(
         metavar="JOURNAL",
-        help="A journal of `karenina run`, or its result file.",
+        help="A journal written by `karenina run`, or the result file of the run.",
         autocompletion=completion.journal_files,
     ),
 ]
@@ -159,7 +159,7 @@ SummaryMarkdown = Annotated[
         "variable is not set.",
     ),
 ]
-ResultsJSON = Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")]
+ResultsJSON = Annotated[bool, typer.Option("--json", help="Print the results and the summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress or individual results.")]
 
 
