@@ -280,7 +280,9 @@ def select(
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
     there = {candidate.stage.name for candidate in candidates}
-    chosen.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
+    chosen.left_out += [
+        (name, f"the plugin of this stage is not used: {why}") for name, why in failures.items() if name not in there
+    ]
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
         here = [candidate for candidate in candidates if candidate.slot is slot]
@@ -349,7 +351,7 @@ def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
 
 def _why_not(answer: object) -> str:
     """Return the reason in `answer` (a stage's `Skip` or False), or a general sentence if it contains no reason."""
-    return getattr(answer, "why", None) or "it is not included for this configuration and question"
+    return getattr(answer, "why", None) or "the stage is not included for this configuration and question"
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:

@@ -119,7 +119,7 @@ class CoreSettings(BaseModel):
         """Return `value`. Raises `ValueError`, suggesting the nearest slot name, if a key does not name a slot."""
         for name in value:
             if find_slot(name) is None:
-                raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
+                raise ValueError(f"unknown slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
         return value
 
     @field_validator("answering_models", "parsing_models")

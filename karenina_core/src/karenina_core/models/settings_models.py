@@ -84,7 +84,7 @@ class StrictSettings(BaseModel):
             for item in error.errors(include_url=False):
                 kind, message = item["type"], item["msg"]
                 if kind == "extra_forbidden":
-                    kind, message = "unknown_name", f"there is no such name{did_you_mean(str(item['loc'][-1]), names)}"
+                    kind, message = "unknown_name", f"unknown name{did_you_mean(str(item['loc'][-1]), names)}"
                 problem = PydanticCustomError(kind, message)
                 lines.append(InitErrorDetails(type=problem, loc=item["loc"], input=item["input"]))
             hidden = bool(cls.model_config.get("hide_input_in_errors"))

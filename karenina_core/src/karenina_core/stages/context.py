@@ -214,7 +214,7 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
         if not self._state.has(key.name):
             raise NothingToRevise(
-                f"stage {self._planned.name} revises the artifact {key.name!r}, which is not set for this item"
+                f"stage {self._planned.name} revises the artifact {key.name!r}, which has not been set for this item"
             )
         self._check_type(key, value)
         before = self._state.read(key.name)

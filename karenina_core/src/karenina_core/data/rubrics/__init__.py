@@ -112,7 +112,7 @@ class Rubric(BaseModel, defer_build=True):
             first = seen.setdefault(trait.name, trait)
             if first is not trait:
                 raise ValueError(
-                    f"two traits of the rubric have the name {trait.name!r} "
+                    f"two traits in the rubric have the name {trait.name!r} "
                     f"({first.type} and {trait.type}); rename one of them"
                 )
         return self

@@ -98,4 +98,4 @@ def _adapters_with_port(plugins: Plugins, port: str) -> str:
         for adapter in registered_adapters(plugins)
         if port in adapter.spec.ports and not adapter.spec.recorded
     )
-    return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"
+    return f"; adapters with this port: {', '.join(able)}" if able else "; no installed adapter has this port"

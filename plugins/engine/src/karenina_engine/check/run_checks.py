@@ -134,16 +134,14 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
     if mode == "template_only" and with_traits:
         logger.warning(
             "the rubric traits of %d of %d questions are not scored because evaluation_mode is template_only; to "
-            "score "
-            'them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
+            'score them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
             with_traits,
             questions,
         )
     if mode == "template_and_rubric" and not with_traits:
         logger.warning(
             "evaluation_mode is template_and_rubric, but no question has a rubric trait, so only templates are "
-            "evaluated; "
-            'add traits under `rubric`, or set evaluation_mode = "template_only"'
+            'evaluated; add traits under `rubric`, or set evaluation_mode = "template_only"'
         )
     without_traits = questions - with_traits
     if mode == "rubric_only" and without_traits:
@@ -288,7 +286,7 @@ def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[st
     for name in _given_agent_fields(judge):
         yield name, "it applies only to answers; a judge that is an agent uses the limits of its stage"
     if judge.mcp_urls_dict and not is_agent:
-        yield "mcp_urls_dict", "no stage of this run uses a judge with tools (agentic_parsing, agentic traits)"
+        yield "mcp_urls_dict", "no stage in this run uses a judge with tools (agentic_parsing, agentic traits)"
 
 
 def _given_agent_fields(model: ModelConfig) -> Iterator[str]:

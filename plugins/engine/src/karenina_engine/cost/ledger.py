@@ -103,9 +103,9 @@ class PriceTable:
                 return Price(self.own[name].tariff(), f"your own price for {name!r}")
         spec = find_adapter(self.plugins, model.interface).spec
         if spec.recorded:
-            return Price(FREE, "free: its answers are recorded")
+            return Price(FREE, "free because its answers are recorded")
         if spec.free:
-            return Price(FREE, "free: it runs on this machine")
+            return Price(FREE, "free because it runs on this machine")
         configured = model.endpoint_base_url or model.model_provider
         server = spec.served_by(model) if spec.served_by is not None else configured
         if self._sources is None:

@@ -272,7 +272,7 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
                 problem = "names another file, which SQLite would delete"
         if problem is not None:
             subject = f"the journal {path}" if not ending else f"{beside}, next to the journal,"
-            cure = "give the path of a regular file" if not ending else "remove it if it is not yours"
+            cure = "give the path of a regular file" if not ending else "remove that file if it is not yours"
             raise JournalError(f"{subject} {problem}; {cure}")
 
 
