@@ -81,7 +81,7 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
     if len(others) == 1:
         return f"1 more {what} cannot be read{f' ({place})' if place else ''}"
     plural = what.replace("question", "questions").replace("trait", "traits")
-    return f"{len(others)} more {plural} cannot be read{f' (the next: {place})' if place else ''}"
+    return f"{len(others)} more {plural} cannot be read{f' (next: {place})' if place else ''}"
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:

@@ -75,7 +75,7 @@ class Section:
             return
         problems = Problems()
         for key in unknown:
-            cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
+            cure = suggest_key(key, known, f"the known keys are {', '.join(known)}")
             if isinstance(self.value[key], Mapping) and nearest_key(key, known) is None:
                 command = install_command(str(key).replace("_", "-"))
                 cure += f"; if {key} is a plugin package, install the plugin: {command}"

@@ -138,8 +138,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
     if changing:
         names = ", ".join(sorted(changing))
         note(
-            f"Settings not taken from the journal, because it may be someone else's: {names}. Set them with --set "
-            "or -c."
+            f"Some settings were not taken from the journal, because it may be someone else's: {names}. Set them "
+            "with --set or -c."
         )
     return free
 

@@ -186,7 +186,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     """Return the message for a journal that is not the user's own, including the command that it describes."""
     line = make_run_line(labels, journal)
-    hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
+    hidden = ", replace each '***' with the hidden value (such as the path in a server URL)"
     return (
         f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another user). "
         "Nothing was started because resume repeats only your own commands. The journal contains the command below. "

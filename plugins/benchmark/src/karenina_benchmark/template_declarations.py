@@ -153,7 +153,7 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     options = {key: value for key, value in declared.items() if is_option(key)}
     for key in declared:
         if key not in FIELD_KEYS and key not in options:
-            cure = suggest_key(key, FIELD_KEYS, f"the keys of a field are {', '.join(FIELD_KEYS)}")
+            cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
             raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     primitive = _primitive_name(declared.get("verify_with"), name)
     on_trace = primitive in _TRACE_PRIMITIVES
@@ -198,7 +198,9 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:
-            raise DeclarationError("verify_with has no `type`", "answer", name, "verify_with", cure="name a primitive")
+            raise DeclarationError(
+                "verify_with has no `type`", "answer", name, "verify_with", cure="specify a primitive"
+            )
     if verify_with is None:
         return None
     if not isinstance(verify_with, str):
@@ -354,7 +356,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
         expected = list
     if not isinstance(truth, expected) or (kind == "int" and isinstance(truth, bool)):
         cure = "write the date as 2001-12-31" if kind == "date" else "correct the ground truth or the `type`"
-        what = f"the ground truth {truth!r} is not of type {kind}"
+        what = f"the ground truth {truth!r} is not of type {kind!r}"
         raise DeclarationError(what, "answer", name, "ground_truth", cure=cure)
     return truth
 

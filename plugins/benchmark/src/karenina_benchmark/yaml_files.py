@@ -88,7 +88,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
         what = f"the YAML is not valid: {problem}"
         raise BenchmarkFileError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
-        raise BenchmarkFileError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
+        raise BenchmarkFileError(file, "", f"the YAML is not valid: {error}", "remove the invalid character") from error
     except RecursionError as error:
         raise BenchmarkFileError(file, "", "the YAML is nested too deeply", "check the file") from error
     except TooManyValues as error:
@@ -214,7 +214,7 @@ class _Reader:
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
                 raise self._error(
-                    source, "`<<` must be followed by a mapping or a list of mappings", "name one after it"
+                    source, "`<<` must be followed by a mapping or a list of mappings", "add one after `<<`"
                 )
             self._count_repeat(node)
             for name, pair in self._pairs(source).items():
@@ -245,7 +245,9 @@ class _Reader:
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(CORE)}", "put it in quotes to make it a string"
+            node,
+            f"{text[:60]!r} is not a valid {node.tag.removeprefix(CORE)}",
+            "put the value in quotes to make it a string",
         )
 
     def _check_tag(self, node: SequenceNode | MappingNode, kind: str) -> None:

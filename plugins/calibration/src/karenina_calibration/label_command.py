@@ -42,7 +42,7 @@ def label(
     ] = None,
     labeller: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The labeller's name. Default: your user name; the page asks for it."),
+        typer.Option(metavar="NAME", help="The labeller's name. Default: your user name; the page asks for a name."),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label to a sheet: .csv or .xlsx.")

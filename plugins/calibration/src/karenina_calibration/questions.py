@@ -86,7 +86,7 @@ def extraction_question(one: Extraction, longest: int = 300) -> str:
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
     if one.value == "null":
-        return f"Does the answer say nothing that would be {name}?"
+        return f"Does the answer give no value for {name}?"
     return f"Does the answer say {name} = {value}?"
 
 

@@ -146,7 +146,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
             cure = (
                 f"run `{install_command('karenina-otel[otlp]')}`"
                 if candidates[0] in ("otlp_proto_http", "otlp")
-                else f"install it, or set {variable} to one of {', '.join(sorted({*installed, 'none'}))}"
+                else f"install the exporter, or set {variable} to one of {', '.join(sorted({*installed, 'none'}))}"
             )
             raise ConfigError([f"otel is true, but the exporter {exporter!r} ({variable}) is not installed; {cure}"])
         points.append(point)

@@ -72,7 +72,7 @@ async def _check_reachable(address: str) -> None:
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(host.strip("[]"), int(port)), _CONNECT)
     except TimeoutError:
-        raise TimeoutError(f"no connection within {_CONNECT:g} s") from None
+        raise TimeoutError(f"could not connect within {_CONNECT:g} s") from None
     writer.close()
 
 

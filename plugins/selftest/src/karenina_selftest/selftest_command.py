@@ -241,7 +241,7 @@ def _select_cases(
     chosen = [case for case in cases if not families or case.family in families]
     unknown = sorted(set(families or ()) - {case.family for case in cases})
     if unknown or not chosen:
-        names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, since no template of FILE has cases"
+        names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, because no template in FILE has cases"
         which = f"unknown family {unknown[0]!r}" if unknown else "no cases were selected"
         raise ConfigError([f"{which}; available families: {names}"])
     if limit is not None and limit < len(chosen):

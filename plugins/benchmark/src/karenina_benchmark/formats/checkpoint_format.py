@@ -372,7 +372,7 @@ def _read_item(item: object) -> Question:
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
     if not isinstance(content, dict):
-        raise ValueError("the `item` with a Question object is missing")  # noqa: TRY004
+        raise ValueError("the `item` key must contain a Question object")  # noqa: TRY004
     properties = Properties(content.get("additionalProperty"))
     answer, code = _read_part(content, "acceptedAnswer"), _read_part(content, "hasPart")
     traits, dynamic = read_traits(_as_list(content.get("rating")))

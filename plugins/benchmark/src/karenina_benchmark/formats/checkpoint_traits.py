@@ -257,7 +257,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
                 _check_trait_pattern(trait)
             if needs_concept and not (trait.summary or trait.description):
                 raise ValueError(
-                    "the trait has no summary or description, so its concept cannot be looked for in answers"
+                    "the trait has no summary or description, so its concept cannot be searched for in answers"
                 )
         except ValueError as error:
             problem = explain_error(error)

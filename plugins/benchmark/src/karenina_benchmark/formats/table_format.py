@@ -81,7 +81,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     roles = chosen.roles
     by = reading.get("choice_by")
     if by is not None and by not in CHOICE_BY:
-        cure = suggest_key(by, CHOICE_BY, f"write one of {', '.join(CHOICE_BY)}")
+        cure = suggest_key(by, CHOICE_BY, f"choose one of {', '.join(CHOICE_BY)}")
         raise BenchmarkFileError(path, "", f"unknown choice_by {by!r}", cure)
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:

@@ -370,7 +370,9 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         if answer.kind == "text" and re.search(r",\s|\band\b", answer.truth) and _ALL.search(cells[at].question)
     ]
     if commas:
-        what = f"{quantity(len(commas), 'answer')} to questions that ask for several items compared as a single text: "
+        what = (
+            f"{quantity(len(commas), 'answer')} to questions that ask for several items compared as a single string: "
+        )
         cure = "separate the items with semicolons, or write `list` in a `type` column"
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
     nested = [
@@ -381,7 +383,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     ]
     if nested:
         what = (
-            f"{quantity(len(nested), 'answer')} consisting of several values compared as a single text: "
+            f"{quantity(len(nested), 'answer')} consisting of several values compared as a single string: "
             f"{_examples(cells, nested)}"
         )
         done.warnings.append(f"{what}; give each value its own column answer.NAME")
@@ -389,7 +391,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     if two:
         what = f"{quantity(len(two), 'answer')} could be either of two dates: {_examples(cells, two)}"
         done.warnings.append(
-            f"{what}; the month was assumed to come first; to avoid ambiguity, write dates as 2024-01-31"
+            f"{what}; the month was assumed to come first. To avoid ambiguity, write dates as 2024-01-31"
         )
     placeholders = [
         at

@@ -358,7 +358,8 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         done.notes.append(f"{context!r} is not part of the questions; {cure}")
     if roles.repeated_id:
         done.notes.append(
-            f"different questions have the same {roles.repeated_id!r}, so it is not used as the question id"
+            f"different questions have the same value of {roles.repeated_id!r}, so this column is not used as the "
+            "question id"
         )
     truth = roles.get(TRUTH)
     grades = [
@@ -371,8 +372,8 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         columns = ",".join(f"answer.{_KEY.sub('_', column)}={column}" for column in (truth, *others))
         done.warnings.append(
             f"only {truth!r} is compared; if {', '.join(map(repr, others))} also "
-            f"contain{'s' * (len(others) == 1)} correct answers, add --columns {columns} to `karenina check` and "
-            "`run` to compare all of them"
+            f"contain{'s' * (len(others) == 1)} correct answers, use --columns {columns} with `karenina check` "
+            "and `run` to compare all of them"
         )
     if grades:
         taken = (
@@ -386,8 +387,8 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     if roles.rivals and truth is None:
         columns = ",".join(f"answer.{_KEY.sub('_', rival)}={rival}" for rival in roles.rivals)
         done.warnings.append(
-            f"several columns could contain the correct answers: {', '.join(map(repr, roles.rivals))}; name one "
-            f"of them, or use `karenina check` and `run` with --columns {columns} to compare all of them"
+            f"several columns could contain the correct answers: {', '.join(map(repr, roles.rivals))}; choose one "
+            f"of them, or use --columns {columns} with `karenina check` and `run` to compare all of them"
         )
     elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"

@@ -141,7 +141,7 @@ def open_rows(
     if sheet is not None and ending != _EXCEL:
         raise BenchmarkFileError(file, "", "only Excel files have sheets", "remove --sheet (`sheet` in YAML)")
     if rows is not None and ending not in (_JSON, *_YAML):
-        raise BenchmarkFileError(file, "", "only JSON documents have a path to their rows", "remove --rows")
+        raise BenchmarkFileError(file, "", "--rows applies only to JSON documents", "remove --rows")
     _check_content(file, ending)
     notes: list[str] = []
     if ending in (_JSON, *_YAML):
@@ -186,11 +186,15 @@ def _check_content(file: Path, ending: str) -> None:
         return
     is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
     if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
-        cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"
+        cure = (
+            "save the workbook as .xlsx with a spreadsheet program"
+            if is_old
+            else "rename the file so that its name ends in .xlsx"
+        )
         what = "the file is an Excel workbook" + (" in the old format (.xls)" if is_old else "")
         raise BenchmarkFileError(file, "", what, cure)
     if ending == _EXCEL and start and not is_zip and b"\0" not in start:
-        cure = "rename it so that its name ends in .csv, or save it as a workbook"
+        cure = "rename the file so that its name ends in .csv, or save it as a workbook"
         raise BenchmarkFileError(file, "", "the file is not an Excel workbook; it may be a CSV file", cure)
 
 
