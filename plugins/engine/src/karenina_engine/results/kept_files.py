@@ -37,8 +37,8 @@ _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
 """The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
 _NOWHERE: Final = (
-    "the file would be stored next to the journal or the result file, but the run has neither; set one of them (in Python: "
-    "journal, output)"
+    "the file would be stored next to the journal or the result file, but the run has neither; set one of them (in "
+    "Python: journal, output)"
 )
 
 if TYPE_CHECKING:

@@ -71,7 +71,8 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     if request.replay and request.journal is None:
         raise ConfigError(
             [
-                "a replay reads replies from a journal instead of calling models; set a journal (--journal; in Python: journal)"
+                "a replay reads replies from a journal instead of calling models; set a journal (--journal; in Python: "
+                "journal)"
             ]
         )
     session = prepare_run(request, offline=request.replay)
