@@ -235,7 +235,7 @@ class ReportSectionContract(PluginContract):
         """
         done = self.report(folder, *runs)
         assert done.code == 0, done.err
-        assert "a section of" not in done.err, done.err
+        assert "a section from" not in done.err, done.err
         match = _HEAD.search((folder / "report.html").read_text("utf-8"))
         assert match
         head = json.loads(gzip.decompress(base64.b64decode(match[1])))
