@@ -176,15 +176,16 @@ def test_one_of_twenty_cells_may_have_another_kind() -> None:
     assert (detected.kind, detected.unfit) == ("number", (19,))
     assert find_kinds([Cell("5")] * 18 + [Cell("unknown")]).kind is None
     done = declare_answers([Cell("5")] * 19 + [Cell("unknown", "", "line 21")])
-    assert "1 answer compared as text beside numbers, with or without units: 'unknown' (line 21)" in done.warnings[0]
+    warning = "1 answer is compared as text although most answers are numbers, with or without units: 'unknown'"
+    assert f"{warning} (line 21)" in done.warnings[0]
 
 
 def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items() -> None:
     asked = [("red, green and blue", "Name the primary colours."), ("Smith, John", "Who wrote it?")]
     done = declare_answers([Cell(text, question, "line 2") for text, question in asked])
     assert done.warnings == [
-        "1 answer to questions for several items compared as one text: 'red, green and blue' (line 2); "
-        "separate the items with semicolons, or write `list` in a column `type`"
+        "1 answer is compared as a single string although the question asks for several items: 'red, green and blue' "
+        "(line 2); separate the items with semicolons, or write `list` in a `type` column"
     ]
     named = declare_answers([Cell(text, question) for text, question in asked], types=["list", None])
     assert (named.kinds.answers[0].truth, named.warnings) == (["red", "green", "blue"], [])
@@ -425,7 +426,7 @@ def test_exact_compares_sentences_word_for_word(tmp_path: Path) -> None:
     benchmark = loaded(tmp_path, PROSE, {"exact": "true"})
     assert benchmark.missing_answers == ""
     assert truths(benchmark)[0] == {"answer": "It blocks the receptor and so the cell stops growing."}
-    assert any("1 sentence compared word for word" in warning for warning in benchmark.load_warnings)
+    assert any("1 sentence is compared word for word" in warning for warning in benchmark.load_warnings)
 
 
 def test_what_was_found_is_noted_with_counts(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_question_with_several_right_options_needs_all_of_them(tmp_path: Path)
 
 def test_places_of_options_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "a.csv", "question,A,B,C,answer\nWhich?,x,y,z,1\n")
-    with pytest.raises(BenchmarkFileError, match=r"index or number of an option; write --columns choice_by=number"):
+    with pytest.raises(BenchmarkFileError, match=r"index or number of an option; add --columns choice_by=number"):
         Benchmark.load(file)
     assert truths(Benchmark.load(file, columns={"choice_by": "number"})) == [{"answer": "A"}]
     assert truths(Benchmark.load(file, columns={"choice_by": "index"})) == [{"answer": "B"}]

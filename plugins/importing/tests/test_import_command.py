@@ -71,7 +71,7 @@ def test_questions_without_templates_are_announced(source: Path) -> None:
 
     assert done.code == 0
     assert (
-        "The questions have neither a template nor traits, so their answers cannot be judged yet: add --map answer=text"
+        "The questions have neither a template nor traits, so their answers cannot be judged yet; add --map answer=text"
         in done.err
     )
 
@@ -122,7 +122,7 @@ def test_sentences_get_a_trait_and_others_a_template(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "1 of 2 answers is a sentence such as 'It blocks the receptor" in done.err
     assert "a judge that sees the sentence scores whether a response agrees with it" in done.err
-    assert "--map answer=text compares word for word" in done.err
+    assert "--map answer=text to compare word for word" in done.err
     benchmark = Benchmark.load("out.yaml")
     why, gene = benchmark
     assert why.answer_template is None
@@ -167,7 +167,7 @@ def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: 
     done = import_file(write_lines(tmp_path / "any.jsonl", lines))
 
     assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
-    assert "not used: 'answer.aliases', which some rows lack; to use it, --map raw_answer=answer.aliases" in done.err
+    assert "not used: 'answer.aliases', which some rows lack; to use it, add --map raw_answer=answer.aliases" in done.err
 
 
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
         ("question", "is not NAME=PATH"),
         ("answer=texts", "did you mean 'text'?"),
         ("answer=number", "the right answer 'Paris' is not a number"),
-        ("answer=choice", "the row has no options; map choices to another path"),
+        ("answer=choice", "the row has no options; map choices to a different path"),
         ("answer_pattern=(", "does not compile"),
         ("choice_by=numbers", "letter, text, index, number"),
     ],
@@ -231,7 +231,7 @@ def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
     done = import_file(write_lines(tmp_path / "a.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "'id' repeats for different questions, so it is not used as their id" in done.err
+    assert "different questions have the same value in 'id', so this column is not used as the question id" in done.err
     assert len(Benchmark.load("out.yaml")) == 6
 
 
@@ -243,7 +243,7 @@ def test_options_that_could_be_meant_twice_are_a_problem(tmp_path: Path) -> None
     done = import_file(source, "--map", "answer=choice", "--map", "choice_by=text")
 
     assert unclear.code == 2
-    assert "could be the letter or text or index of an option; write --map choice_by=" in unclear.err
+    assert "could be the letter or text or index of an option; add --map choice_by=" in unclear.err
     assert done.code == 0, done.err
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "B. 2"
 
@@ -256,7 +256,7 @@ def test_an_answer_with_a_known_replicate_is_not_recorded(tmp_path: Path) -> Non
     done = import_file(source, "--recordings", "answers.jsonl", "--json")
 
     assert [skipped["place"] for skipped in done.json["unanswered"]] == ["line 3"]
-    assert "an earlier row of the same question and model has 2 too" in done.json["unanswered"][0]["problem"]
+    assert "an earlier row for the same question and model already has replicate 2" in done.json["unanswered"][0]["problem"]
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
     assert [(recording["model"], recording["replicate"]) for recording in recorded] == [("m", 2), ("m", 3), ("n", 1)]
 
@@ -344,7 +344,7 @@ def test_archives_are_bounded_by_their_unpacked_size(tmp_path: Path, monkeypatch
     done = import_file("a.eval")
 
     assert done.code == 2
-    assert "200,022 bytes unpacked, and the limit is 100,000 bytes" in done.err
+    assert "the unpacked size is 200,022 bytes, but the limit is 100,000 bytes" in done.err
 
 
 def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> No
 
     done = import_file(source, "--partial", "--map", "answer=choice")
 
-    assert "row 1: question: question is truncated by the server" in done.err
+    assert "row 1: question: question was truncated by the server" in done.err
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"
 
 

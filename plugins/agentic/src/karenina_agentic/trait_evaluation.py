@@ -189,7 +189,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
             raise ConfigError(
                 [
                     f"model_override of trait {trait!r}, mcp_urls_dict.{name}: {program} is relative to the working "
-                    "directory; give an absolute path, or the name of an installed program"
+                    "directory; use an absolute path, or the name of an installed program"
                 ]
             )
 

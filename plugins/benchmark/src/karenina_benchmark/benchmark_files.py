@@ -120,7 +120,7 @@ def _read(
     """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
-        what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
+        what = f"columns cannot be mapped because the file is {offer.value.name}, which has no columns"
         raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
     named: list[str] = []
 

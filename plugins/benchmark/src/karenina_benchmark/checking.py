@@ -437,7 +437,7 @@ class _Check:
             return
         for value in values:
             where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
-            what = f"this value must be trusted before a run: {value.in_words(200)}"
+            what = f"a value must be trusted before a run: {value.in_words(200)}"
             self._add(
                 "warning",
                 self._benchmark.head,

@@ -56,7 +56,7 @@ class BenchmarkContent:
         the name is empty.
         """
         if not name.strip():
-            raise ValueError("a benchmark needs a name")
+            raise ValueError("a benchmark must have a name")
         self.name = name
         self.id = id or _make_id(name)
         self.description = ""

@@ -95,8 +95,8 @@ def make_rescore_request(
         changes = find_changes(command, starts=ask, benchmark=file is None)
         if changes:
             cure = (
-                "review these changes, then run the benchmark again. Rescore uses the settings of your run only if "
-                "the run's files are unchanged"
+                "review these changes, then run the benchmark again. `karenina rescore` uses the settings of your run "
+                "only if the run's files are unchanged"
             )
             raise ConfigError([*changes, cure])
     named = command["benchmark"] if file is None and command is not None else str(file)
@@ -166,11 +166,10 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     ids = [str(entry.get("id")) for entry in labels.judges]
     missing = [id for id in ids if id not in by_id]
     if missing or not ids:
-        names = ", ".join(map(repr, missing or ids)) or "no judge"
+        judged = f"was judged by {', '.join(map(repr, missing))}" if missing else "had no judges"
         raise ConfigError(
             [
-                f"--ask takes judges from the command line, but this run was judged by {names}. Add each judge "
-                "with -j "
+                f"--ask takes judges from the command line, but this run {judged}. Add each judge with -j "
                 'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
             ]
         )

@@ -169,7 +169,7 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     notes += [f"{model} has no answers" for model in run.answers.missing if model not in run.answers.with_verdicts]
     strange = sum(item not in run.answers.by_id for item in run.labels.by_item)
     if strange:
-        notes.append(f"left out {quantity(strange, 'labelled answer')} not contained in the results")
+        notes.append(f"left out {quantity(strange, 'labelled answer')} that the results do not contain")
     name = source or "RESULTS"
     file = run.place if isinstance(run.place, Path) and run.place.suffix.lower() not in SUFFIXES else None
     if run.stale:

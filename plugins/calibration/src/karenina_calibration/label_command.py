@@ -63,7 +63,7 @@ def label(
         Path | None,
         typer.Option(metavar="FILE", help="The label file. Default: NAME.labels.jsonl next to the results."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random one.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random seed.")] = None,
     simple_random: Annotated[
         bool, typer.Option("--simple-random", help="Draw from all answers with equal probability, not by verdict.")
     ] = False,

@@ -27,8 +27,8 @@ from karenina_toolkit import traces
 
 NAMES: Final = {
     "question": "the question's text, or the messages of its prompt",
-    "raw_answer": "the right answer; each item of a list is right by itself",
-    "id": "the id of the question; without one, rows with the same question are one question",
+    "raw_answer": "the correct answer; each item of a list is correct on its own",
+    "id": "the id of the question; without an id, rows with the same question count as one question",
     "keywords": "a keyword, or a list of keywords",
     "choices": "the options of a multiple-choice question, which are added to its text",
     "response": "a model's answer, for --recordings; each item of a list is an answer",
@@ -151,12 +151,14 @@ class FieldMapping:
             lines.append(f"# {meaning}\n{dump({name: value})}")
         lines.append(f"# key: path\n{dump({_METADATA: dict(self.metadata) or None})}")
         types = ", ".join((*ANSWER_TYPES, _NONE))
-        lines.append(f"# {types}, or fields as in a benchmark, with {{column: raw_answer}} as the truth\n")
+        lines.append(f"# {types}, or fields as in a benchmark, with {{column: raw_answer}} as the ground truth\n")
         answer = (self.answer or _NONE) if isinstance(self.answer, str | None) else dict(self.answer)
         lines.append(dump({"answer": answer}))
         pattern = dump({"answer_pattern": self.answer_pattern})
-        lines.append(f"# a regular expression that finds the truth in a longer answer\n{pattern}")
-        lines.append(f"# how the right option is given: {', '.join(CHOICE_BY)}\n{dump({'choice_by': self.choice_by})}")
+        lines.append(f"# a regular expression that finds the ground truth in a longer answer\n{pattern}")
+        lines.append(
+            f"# how the correct option is specified: {', '.join(CHOICE_BY)}\n{dump({'choice_by': self.choice_by})}"
+        )
         return "".join(lines)
 
 

@@ -168,7 +168,7 @@ def find_program(program: str) -> str:
     """Return the absolute path of a program in PATH or next to this Python. Raises `ValueError` if it is not found."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
-        raise ValueError(f"the program {program!r} was not found: install it, or set its full path")
+        raise ValueError(f"the program {program!r} was not found; install the program, or set its full path")
     return str(Path(path).absolute())
 
 

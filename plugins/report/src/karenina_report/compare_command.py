@@ -187,11 +187,12 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
     }
     if any(left_out.values()):
         main = pair.difference()
+        total = sum(left_out.values())
         checked = quantity(main.questions if main is not None else 0, "question")
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
         yield (
-            f"{names[pair.a]} and {names[pair.b]} were compared on {checked}; {sum(left_out.values()):,} were not "
-            f"checked: {reasons}."
+            f"{names[pair.a]} and {names[pair.b]} were compared on {checked}; {total:,} "
+            f"{'was' if total == 1 else 'were'} not checked: {reasons}."
         )
 
 
@@ -234,7 +235,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             compared = ", ".join(names[run.label] for run in others)
             yield (
                 f"The run compared with {compared} is {names[base.label]}, a different model, because {base.source} "
-                f"has no results from the same model{_renamed(comparison)}."
+                f"has no results from the same model{'s' * (len(others) > 1)}{_renamed(comparison)}."
             )
     for run in comparison.runs:
         if run.label in bases and bases[run.label] is None:

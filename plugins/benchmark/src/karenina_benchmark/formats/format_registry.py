@@ -84,7 +84,7 @@ def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
     """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark and therefore has no columns."""
     if not has_rows(path):
-        what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
+        what = "columns cannot be mapped because the file is a benchmark, which has no columns"
         raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
     return _read_columns(path, columns)
 

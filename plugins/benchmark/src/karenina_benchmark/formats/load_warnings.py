@@ -60,7 +60,7 @@ def find_warnings(
     warnings: list[str] = []
     if scenarios:
         warnings.append(
-            f"the file contains {describe_scenarios(scenarios)}; they are kept in the file but left out of runs"
+            f"the file contains {describe_scenarios(scenarios)}; scenarios are kept in the file but left out of runs"
         )
     unfinished = benchmark.unfinished_ids()
     if unfinished:

@@ -28,7 +28,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _RefusedError(f"the key {key!r} appears more than once in an object", "keep only one of them")
+        raise _RefusedError(f"the key {key!r} appears more than once in an object", "remove all but one")
     return values
 
 

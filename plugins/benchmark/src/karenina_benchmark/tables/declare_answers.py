@@ -323,10 +323,10 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
     `prose` contains the positions of these answers, and `count` is the total number of answers.
     """
-    what = "is a sentence" if len(prose) == 1 else "are sentences"
-    shown = _examples(cells, prose[:1])
+    what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (
-        f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, which no other text repeats word for word"
+        f"{len(prose)} of {quantity(count, 'answer')} {what} {_examples(cells, prose[:1])}, which no response is likely "
+        "to repeat word for word"
     )
 
 
@@ -340,14 +340,16 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
             example = f", such as {_examples(cells, first)}" if kind == "text" else ""
             done.notes.append(f"{count:,} {one if count == 1 else several} ({rule}){example}")
     if any(answer.decimal == "," for answer in kinds.answers):
-        done.notes.append("numbers have decimal commas, so 1,234 is a little more than 1")
+        done.notes.append("commas in numbers are read as decimal commas, so 1,234 means 1.234")
     if kinds.kind is not None and kinds.unfit:
         others = _SHOWN_KINDS[kinds.kind][1]
-        what = f"{quantity(len(kinds.unfit), 'answer')} compared as text alongside {others}"
-        done.warnings.append(f"{what}: {_examples(cells, kinds.unfit)}; correct them if they are {others} too")
+        what = f"{_are(len(kinds.unfit), 'answer')} compared as text although most answers are {others}"
+        done.warnings.append(
+            f"{what}: {_examples(cells, kinds.unfit)}; correct the answers that should be {others} too"
+        )
     prose = [at for at, answer in enumerate(kinds.answers) if answer.kind == "prose" and at not in kinds.unfit]
     if prose and not done.refused:
-        what = f"{quantity(len(prose), 'sentence')} compared word for word, although hardly any response will match"
+        what = f"{_are(len(prose), 'sentence')} compared word for word, although hardly any response will match"
         done.warnings.append(f"{what}: {_examples(cells, prose)}")
     booleans = [at for at, answer in enumerate(kinds.answers) if answer.kind == "yes or no"]
     asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
@@ -371,7 +373,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     ]
     if commas:
         what = (
-            f"{quantity(len(commas), 'answer')} to questions that ask for several items compared as a single string: "
+            f"{_are(len(commas), 'answer')} compared as a single string although the question asks for several items: "
         )
         cure = "separate the items with semicolons, or write `list` in a `type` column"
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
@@ -383,7 +385,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     ]
     if nested:
         what = (
-            f"{quantity(len(nested), 'answer')} consisting of several values compared as a single string: "
+            f"{_are(len(nested), 'answer')} compared as a single string although the cell contains several values: "
             f"{_examples(cells, nested)}"
         )
         done.warnings.append(f"{what}; give each value its own column answer.NAME")
@@ -399,8 +401,11 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         if answer.kind == "empty" and cells[at].value not in (None, "", [])
     ]
     if placeholders:
-        what = f"{quantity(len(placeholders), 'placeholder')} in place of an answer: {_examples(cells, placeholders)}"
-        done.warnings.append(f"{what}; their questions have no template")
+        what = (
+            f"found {quantity(len(placeholders), 'placeholder')} in place of an answer: "
+            f"{_examples(cells, placeholders)}"
+        )
+        done.warnings.append(f"{what}; no template was made for such questions")
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
@@ -434,6 +439,11 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
         return []
     is_asked = any(label in question for _, question in texts for label in labels)
     return [] if is_asked or not all(_LABEL.fullmatch(label) for label in labels) else labels
+
+
+def _are(count: int, noun: str) -> str:
+    """Return a count with its noun and `is` or `are`."""
+    return f"{quantity(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:

@@ -181,8 +181,10 @@ def make_question_rows(
             continue
         failed = next((name for name in used if is_error_cell(row.values.get(name))), None)
         if failed is not None or is_error_cell(asked):
-            of = f"{failed} is {row.values[failed]}" if failed is not None else f"a cell is {asked}"
-            done.unreadable.append((row, f"{of}, the error value of a formula"))
+            of = f"the column {failed!r}" if failed is not None else "a cell"
+            done.unreadable.append(
+                (row, f"{of} contains the formula error {row.values[failed] if failed is not None else asked}")
+            )
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS
@@ -194,7 +196,7 @@ def make_question_rows(
             replace(row, text=join_context(row.text, text)) for row, text in zip(questions, contexts, strict=True)
         ]
     done.joined = joined
-    done.cure = f"write {option} choice_by=number (counted from 1), index (from 0), letter or text"
+    done.cure = f"add {option} choice_by=number (counted from 1), index (from 0), letter or text"
     done.rows = _with_right_options(questions, roles, choice_by, done)
     done.unused = _unused(roles, rows[0].values if rows else {}, template)
     _describe(done, joined=joined, has_context=any(contexts), option=option)
@@ -358,7 +360,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         done.notes.append(f"{context!r} is not part of the questions; {cure}")
     if roles.repeated_id:
         done.notes.append(
-            f"different questions have the same value of {roles.repeated_id!r}, so this column is not used as the "
+            f"different questions have the same value in {roles.repeated_id!r}, so this column is not used as the "
             "question id"
         )
     truth = roles.get(TRUTH)

@@ -64,7 +64,7 @@ def declare_rows(
     elif (column := table.roles.get(TRUTH)) is not None:
         lettered = [row for row in rows if row.right]
         if lettered:
-            rule = "SetContainment, all right options" if table.several_right else "LiteralMatch"
+            rule = "SetContainment, all correct options" if table.several_right else "LiteralMatch"
             done.notes.append(f"{column!r}: {quantity(len(lettered), 'question')} with options ({rule})")
         _declare_column(done, table, rows, column, None, exact=exact, any_of=any_of)
     done.fields = [declared or None for declared in done.fields]

@@ -23,6 +23,7 @@ from karenina_engine.results.table_columns import as_json
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.exporter import Exporter
 from karenina_toolkit.files import FileError, read_records
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -170,11 +171,13 @@ class _Sheets:
         """Warn about cells and rows that did not fit."""
         if self._cut:
             self._request.warn(
-                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and were truncated; other formats do "
-                "not truncate cells"
+                f"truncated {quantity(self._cut, 'cell')} with more than {_LONGEST_CELL:,} characters; other formats "
+                "do not truncate cells"
             )
         for name, rows in self._left_out.items():
-            self._request.warn(f"{rows} rows of the table {name!r} did not fit on a sheet; other formats have no limit")
+            self._request.warn(
+                f"{quantity(rows, 'row')} of the table {name!r} did not fit on a sheet; other formats have no limit"
+            )
 
     def _text(self, sheet: Any, value: Cell) -> object:
         """Return a cell value that Excel never reads as a formula, cut to 32,000 characters. Cuts are counted.

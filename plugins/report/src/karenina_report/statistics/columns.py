@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -142,6 +143,6 @@ def assign_units(
         return Units(cluster, units, ())
     note = (
         f"{sum(map(len, alike))} questions have the same text as another question and count as one unit per text "
-        f"({len(groups)} units); --cluster {QUESTION_ID} separates them"
+        f"({quantity(len(groups), 'unit')}); --cluster {QUESTION_ID} counts each question separately"
     )
     return Units("text", units, (note,))

@@ -153,7 +153,7 @@ class _Config:
         if merged and not any(
             values.get("assert") or as_mapping(values.get("vars")).keys() & set(ANSWERS) for values in merged
         ):
-            count = f"None of the {len(merged)} tests asserts" if len(merged) > 1 else "There is no test that asserts"
+            count = f"None of the {len(merged)} tests asserts" if len(merged) > 1 else "The only test does not assert"
             cure = f"add `assert` to {self._document.file}, or add traits to the benchmark"
             self._notes.insert(0, f"{count} anything; {cure}")
         for test in chain(read, tests):

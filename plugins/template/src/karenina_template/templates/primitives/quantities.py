@@ -64,7 +64,9 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     unit: str | None = None
-    decimal: DecimalMark = Field(default=".", description="The decimal mark of numbers that can be read in two ways.")
+    decimal: DecimalMark = Field(
+        default=".", description="The decimal mark that is assumed for numbers that can be read in two ways."
+    )
 
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the ground truth is a number, with or without a unit."""
@@ -107,7 +109,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
         if truth is None:
-            raise self._wrong_truth("a number, with or without a unit", expected)
+            raise self._wrong_truth("a number (with or without a unit)", expected)
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
