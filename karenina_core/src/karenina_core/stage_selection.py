@@ -360,7 +360,7 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
     `left_out` contains the names of its producers that are not in the plan.
     """
     if left_out:
-        return f"but {left_out[0]}, which produces it, is not in the plan; choose it under [slots]"
+        return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)
     broken = [f"{name} cannot be used: {why}" for name, why in sorted(failures.items())]
     if owner is not None and not any(read_catalog()["stages"].get(name) == owner for name in failures):

@@ -31,8 +31,13 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
         return ""
     if listed is not None:
         return listed
-    shown = ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
-    return f"; there are: {shown}"
+    return f"; available: {list_names(names)}"
+
+
+def list_names(known: Iterable[str]) -> str:
+    """Return names, sorted and separated by commas. A list of more than 30 names is cut to 20."""
+    names = sorted(known)
+    return ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
 
 
 def is_one_edit_away(word: str, other: str) -> bool:

@@ -102,7 +102,7 @@ class ArtifactKeys:
     PARSED_ANSWER: Final = ArtifactKey["ParsedAnswer"](
         "parsed_answer",
         ParsedAnswer,  # type: ignore[type-abstract]
-        cure="set it to the value returned by bind(values, response) of the ANSWER_CLASS artifact",
+        cure="set the artifact to the value returned by bind(values, response) of the ANSWER_CLASS artifact",
     )
     INVESTIGATION_TRACE: Final = ArtifactKey[str | None]("investigation_trace", str, "template")
     AGENTIC_PARSING_PERFORMED: Final = ArtifactKey[bool]("agentic_parsing_performed", bool, "template")

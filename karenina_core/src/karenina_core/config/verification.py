@@ -173,7 +173,7 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
     """Return a message for each key of `prompt_config` that is neither a prompt task nor a family of tasks."""
     tasks = prompt_tasks()
     return [
-        f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}{not_loaded()}"
+        f"prompt_config.{name}: no stage has a prompt task with that name{did_you_mean(name, tasks)}{not_loaded()}"
         for name in names
         if name not in tasks
     ]

@@ -97,7 +97,7 @@ def filter_entry_points(
     for info, point in sorted((_make_info(point, kind), point) for point in points):
         if kind == "adapter" and not info.name.startswith(prefix := namespace(point.module)):
             yield (
-                info.with_failure("failed", f"the name {info.name!r} must begin with its package prefix {prefix}"),
+                info.with_failure("failed", f"the name {info.name!r} must begin with the package prefix {prefix!r}"),
                 point,
             )
         elif selection.allows(info):

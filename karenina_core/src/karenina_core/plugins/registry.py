@@ -223,7 +223,7 @@ class Plugins:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
                         raise PluginError(
-                            f"the {each} {name} is offered more than once, also through {hook}; offer it only once"
+                            f"the {each} {name} was offered twice, the second time through {hook}; offer it only once"
                         )
                     offers[each, name] = why_refused(value)
         except Exception as error:
@@ -233,7 +233,8 @@ class Plugins:
         if fresh and id(plugin) in self._plugins and (failure is not None or not names & named):
             self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
-        mine = f"{', '.join(sorted(names)) or 'nothing'}; rename the entry point after the {kind} that it offers"
+        cure = f"rename the entry point after the {kind} that it offers"
+        mine = f"{', '.join(sorted(names))}; {cure}" if names else f"no {kind}; offer one, or remove the entry point"
         for info in infos:
             other = f"the entry point is named {info.name!r}, but {info.target} offers {mine}"
             problem = failure or offers.get((kind, info.name)) or (None if info.name in names else other)

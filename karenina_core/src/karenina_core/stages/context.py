@@ -399,7 +399,7 @@ class VerificationContext:
         Raises `UndeclaredArtifact` for other stages.
         """
         if not self._planned.reads_everything:
-            raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
+            raise UndeclaredArtifact(self._planned.name, "*", "reads", "`optional` (as optional = ANY)")
         return self._state
 
     def _check_read(self, key: AnyKey) -> None:

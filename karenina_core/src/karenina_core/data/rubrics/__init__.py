@@ -65,7 +65,7 @@ class Rubric(BaseModel, defer_build=True):
     regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Traits scored by matching a pattern.")
     callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Traits computed by a function.")
     metric_traits: tuple[MetricRubricTrait, ...] = Field(
-        default=(), description="Traits that count expected statements."
+        default=(), description="Traits scored by counting expected statements."
     )
     agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Traits investigated by an agent.")
     other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(

@@ -134,7 +134,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
                 inspect.signature(function).bind("")
         except TypeError as error:
             why = (
-                f"the function of trait {name!r} must accept the answer text, as in f(text), and nothing else: {error}"
+                f"the function of trait {name!r} must be callable with the answer text as its only argument, as in "
+                f"f(text): {error}"
             )
             raise ValueError(why) from error
         path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
@@ -171,12 +172,12 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
     except (OSError, TypeError):
         source = "# not available"
     if not source.startswith(("def ", "@")):
-        return source, "has neither an import path nor source code of its own: define it with `def` in a module"
+        return source, "has neither an import path nor source code of its own; define it with `def` in a module"
     missing = sorted(_globals(compile(source, "<callable trait>", "exec")) - {*vars(builtins), function.__name__})
     if not missing:
         return source, None
     cure = "import or define everything it uses inside the function, or move the function to a module"
-    return source, f"cannot be imported, and its source uses {', '.join(missing)} from its module: {cure}"
+    return source, f"cannot be imported, and its source uses {', '.join(missing)} from its module; {cure}"
 
 
 def _globals(code: CodeType) -> set[str]:

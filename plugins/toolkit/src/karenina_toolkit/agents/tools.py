@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
-from karenina_core.text import did_you_mean, replace_surrogates
+from karenina_core.text import did_you_mean, list_names, replace_surrogates
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.structured.schema_repair import allows_null, find_mismatches
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
@@ -101,7 +101,8 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     if len(call.name) > _LONGEST_NAME:
         raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")
     if tool is None:
-        raise ToolError(f"there is no tool {call.name!r}{did_you_mean(call.name, tools)}")
+        near = did_you_mean(call.name, tools, f"; there are: {list_names(tools)}")
+        raise ToolError(f"there is no tool {call.name!r}{near}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
         raise ToolError(f"the arguments of {call.name} are not a JSON object; call it again with one")
     if measure_size(call.arguments) > MOST_ARGUMENTS:
