@@ -76,7 +76,7 @@ def outcomes() -> str:
         "## Exit codes",
         table(["code", "meaning"], [[str(one.value), prose(one.meaning)] for one in ExitCode]),
         "## Environment variables",
-        "Each setting has a variable ([Settings](settings.md)). These are variables without a setting:",
+        "Each setting has a variable ([Settings](settings.md)). The following variables have no setting:",
         table(["variable", "read by"], [[code(name), owner] for name, owner in read_catalog()["variables"].items()]),
     )
 

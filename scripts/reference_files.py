@@ -72,7 +72,7 @@ def files() -> str:
         prose(inspect.getdoc(import_module("karenina_benchmark.formats.table_format").read_table) or ""),
         "## Recordings",
         _doc("karenina_manual.recording_index"),
-        "Fields of a model with the interface `manual` that choose the columns:",
+        "Fields of a model with the `manual` interface that choose the columns:",
         field_table(list_fields(ManualExtra)),
         "## Results",
         _doc("karenina_engine.results.result_file"),

@@ -36,7 +36,7 @@ def settings() -> str:
     owned = all_settings()
     parts = [
         "Every name of a configuration. [Running](../how-to/running.md#configuration) says where they are set; "
-        "`karenina config` prints the same of your installation.",
+        "`karenina config` prints the same information for your installation.",
         table(
             ["name", "default", "owner"],
             [[f"[{code(one.name)}](#{one.name})", _default(one), one.owner] for one in owned.values()],
@@ -81,7 +81,7 @@ def primitives() -> str:
         "Primitives",
         "A primitive compares the value that a judge extracted with the ground truth. A file names the primitive "
         "under `verify_with`; in Python, primitives are in `karenina.templates`. `karenina primitives` prints those "
-        "of your installation.",
+        "in your installation.",
         *_kinds(list_primitives()),
     )
 
@@ -91,7 +91,7 @@ def traits() -> str:
     return page(
         "Kinds of traits",
         "A rubric trait scores a quality that has no correct answer. A file names the trait's kind under `type`; "
-        "`karenina traits` prints those of your installation.",
+        "`karenina traits` prints those in your installation.",
         *_kinds(list_trait_kinds()),
     )
 
@@ -197,7 +197,7 @@ def artifacts() -> str:
     types = {name: declared[constant] for name, constant in constants.items()}
     parts = [
         "The values that stages pass to each other. A key with a field of the result fills that field when a stage "
-        "sets the artifact; None is always accepted, and means that there is nothing for a known reason."
+        "sets the artifact; None is always accepted and means that there is no value, for a known reason."
     ]
     for name, key in keys.items():
         facts = [
@@ -246,7 +246,7 @@ def hooks() -> str:
     owners = active_plugins().specifications.owners
     parts = [
         "The functions that a plugin may implement, each marked with `@hookimpl`. "
-        "[Plugins](../how-to/plugins.md) shows a whole plugin; `karenina plugins --hooks` prints the hooks of your "
+        "[Plugins](../how-to/plugins.md) shows a whole plugin; `karenina plugins --hooks` prints the hooks in your "
         "installation. [Changes to hooks](../explanation/hook-policy.md) states what stable and provisional mean."
     ]
     for owner in owners:
@@ -266,7 +266,7 @@ def hooks() -> str:
 def adapters() -> str:
     """Return the page that documents all adapters, with their ports and settings."""
     parts = [
-        "An adapter connects models of one `interface`. `karenina plugins` prints those of your installation.",
+        "An adapter connects models of one `interface`. `karenina plugins` prints those in your installation.",
         "All of them take the fields of a model:",
         field_table(list_fields(ModelConfig)),
     ]

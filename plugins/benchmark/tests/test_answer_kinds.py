@@ -405,7 +405,7 @@ def test_a_column_of_types_decides(tmp_path: Path) -> None:
         {"answer": ["a", "b"]},
         {"answer": "1999-05-02"},
     ]
-    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is not of its type, number"):
+    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is not of type 'number'"):
         loaded(tmp_path, "question,answer,type\nHow many?,many,number\n")
 
 
@@ -415,7 +415,7 @@ PROSE = "question,answer\nWhy?,It blocks the receptor and so the cell stops grow
 def test_a_table_of_sentences_is_refused_with_the_ways_on(tmp_path: Path) -> None:
     benchmark = loaded(tmp_path, PROSE)
     assert truths(benchmark) == [None, {"answer": "BCL2"}]
-    assert "1 of 2 answers is a sentence such as 'It blocks the receptor" in benchmark.missing_answers
+    assert "1 of 2 answers is the sentence 'It blocks the receptor" in benchmark.missing_answers
     for way in ("karenina draft", "evaluation_mode=rubric_only", "--exact"):
         assert way in benchmark.missing_answers
     (error,) = Benchmark.check_file(tmp_path / "t.csv").errors

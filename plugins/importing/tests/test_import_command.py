@@ -120,7 +120,7 @@ def test_sentences_get_a_trait_and_others_a_template(tmp_path: Path) -> None:
     done = import_file(write_lines(tmp_path / "prose.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "1 of 2 answers is a sentence such as 'It blocks the receptor" in done.err
+    assert "1 of 2 answers is the sentence 'It blocks the receptor" in done.err
     assert "a judge that sees the sentence scores whether a response agrees with it" in done.err
     assert "--map answer=text to compare word for word" in done.err
     benchmark = Benchmark.load("out.yaml")

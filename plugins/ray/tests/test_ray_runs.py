@@ -183,7 +183,7 @@ def test_workers_together_stay_within_the_concurrency_limit(caplog: pytest.LogCa
         )
 
     assert server.most <= 3
-    assert "2 Ray workers are started instead of 4" in caplog.text
+    assert "the number of Ray workers was reduced from 4 to 2" in caplog.text
 
 
 def test_full_cluster_ends_the_run_with_the_missing_resource() -> None:

@@ -48,7 +48,7 @@ def test_a_fooled_judge_is_found_with_its_worst_prompts() -> None:
     assert "Wrong verdicts, passes first, of 9" in done.out
     assert "passed: attack/forged delimiters/closes the fence without a mark" in done.out
     assert "extracted  {'gene': 'BCL2'}" in done.out
-    assert "lower limit of its specificity is 0.819, below --min-specificity 0.95" in done.err
+    assert "lower limit of the judge's specificity is 0.819, but --min-specificity is 0.95" in done.err
 
 
 def test_a_limit_that_the_cases_cannot_show_is_refused() -> None:
@@ -78,7 +78,7 @@ def test_without_any_readable_reply_the_exit_code_is_4() -> None:
     done = selftest("--limit", "5", plugins=with_plugins(ScriptedModels(fill=lambda *_: "no JSON at all")))
 
     assert done.code == 4
-    assert "5 replies could not be parsed and are not included in any rate" in done.out
+    assert "5 replies that could not be parsed (not in any rate)" in done.out
     assert read_scores(FAITHFUL) == []
 
 
@@ -121,7 +121,7 @@ def test_cases_of_own_templates_are_judged_too(tmp_path: Path) -> None:
     done = selftest(file, "--own-only", plugins=with_plugins(always))
 
     assert done.code == 0, done.err
-    assert "No cases are made from 1 of 2 questions:\n  open: it has no template" in done.err
+    assert "No cases were made from 1 of 2 questions:\n  open: the question has no template" in done.err
     assert "5 of 5 judged cases that must fail" in done.out
     assert "0 of 4 judged cases that must pass" in done.out
     assert read_scores(FAITHFUL)[0].cases == "own.yaml, 9 cases"
@@ -159,7 +159,7 @@ def test_unknown_families_are_refused() -> None:
     done = selftest("--family", "puns", plugins=with_plugins())
 
     assert done.code == 2
-    assert "unknown family 'puns'; families: master keys," in done.err
+    assert "unknown family 'puns'; available families: master keys," in done.err
 
 
 def test_the_judge_sees_no_truth_outside_of_the_answer() -> None:

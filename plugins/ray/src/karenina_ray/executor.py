@@ -130,10 +130,10 @@ def _limit_workers(session: RunSession, workers: int) -> int:
     answers = session.matrix.answers
     if fewest < workers:
         logger.warning(
-            "%d Ray workers are started instead of %d, because a server allows %d concurrent calls and each "
-            "worker needs one",
-            fewest,
+            "the number of Ray workers was reduced from %d to %d because the limit on concurrent calls is %d, and each "
+            "worker needs at least one call",
             workers,
+            fewest,
             fewest,
         )
     return max(1, min(workers, fewest, answers))

@@ -249,7 +249,7 @@ class Scheduler:
         jobs, worker.jobs = list(worker.jobs.values()), {}
         self._deaths_in_a_row += 1
         logger.warning(
-            "a Ray worker died; its %d unfinished answers continue on other workers, and stored replies are not "
+            "a Ray worker died; its unfinished answers (%d) continue on other workers, and stored replies are not "
             "requested again",
             len(jobs),
         )

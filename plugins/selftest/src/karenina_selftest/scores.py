@@ -16,7 +16,7 @@ from karenina_engine.results.rates import Z95, Rate, rate
 from karenina_engine.results.summary_text import percent
 from karenina_report.statistics.columns import make_judge_namer
 from karenina_terminal.text_layout import Facts, Grid, Title
-from karenina_toolkit.printable import in_one_line, shorten
+from karenina_toolkit.printable import in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -214,14 +214,17 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
     if score.unreadable:
-        yield "Unreadable", f"{score.unreadable:,} replies could not be parsed and are not included in any rate"
+        yield (
+            "Unreadable",
+            f"{score.unreadable:,} repl{'y' if score.unreadable == 1 else 'ies'} that could not be parsed (not in any rate)",
+        )
     if score.undecided:
         yield (
             "Undecided",
-            f"{score.undecided:,} cases have values that cannot be compared and are not included in any rate",
+            f"{quantity(score.undecided, 'case')} with values that cannot be compared (not in any rate)",
         )
     if score.failed:
-        yield "Not judged", f"{score.failed:,} cases ended in another error and are not included in any rate"
+        yield "Not judged", f"{quantity(score.failed, 'case')} that ended in another error (not in any rate)"
 
 
 def _rate_text(rate: Rate, kind: str) -> str:

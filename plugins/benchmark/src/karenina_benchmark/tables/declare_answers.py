@@ -325,8 +325,8 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (
-        f"{len(prose)} of {quantity(count, 'answer')} {what} {_examples(cells, prose[:1])}, which no response is likely "
-        "to repeat word for word"
+        f"{len(prose)} of {quantity(count, 'answer')} {what} {_examples(cells, prose[:1])}, which no response is "
+        "likely to repeat word for word"
     )
 
 

@@ -242,10 +242,11 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
     """Return the bounds that result from results without a verdict. The difference must have `bounds`."""
     bounds = difference.bounds
     assert bounds is not None
-    holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
+    depends = "does not depend" if bounds.sign_holds else "depends"
     return (
-        f"not judged: {quantity(bounds.unjudged_a, 'result')} of {pair.a} and {bounds.unjudged_b:,} of {pair.b}; from "
-        f"{points(bounds.low)} to {points(bounds.high)} points; {holds}"
+        f"not judged: {quantity(bounds.unjudged_a, 'result')} of {pair.a} and {bounds.unjudged_b:,} of {pair.b}; "
+        f"depending on their verdicts, the difference is from {points(bounds.low)} to {points(bounds.high)} points, "
+        f"and its sign {depends} on them"
     )
 
 
