@@ -90,11 +90,11 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
     [
         (
             {"replicate_cuont": 2},
-            "replicate_cuont: there is no such configuration name; did you mean 'replicate_count'?",
+            "replicate_cuont: unknown configuration name; did you mean 'replicate_count'?",
         ),
         ({"taste_threshold": 2}, "taste_threshold (of karenina-taste): input should be less than or equal to 1, not 2"),
         ({"evaluation_mode": "fast"}, "evaluation_mode: input should be 'template_only'"),
-        ({"slots": {"parse": "X"}}, "slots: there is no slot 'parse'"),
+        ({"slots": {"parse": "X"}}, "slots: unknown slot 'parse'"),
         ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: this field is required; add it"),
         (
             {"parsing_models": [{"id": "a", "interface": "x", "model_name": "y"}] * 2},
@@ -102,9 +102,9 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
         ),
         (
             {"answering_models": [{"id": "a", "interface": "x", "model_name": "y", "temprature": 0}]},
-            "answering_models.0.temprature: there is no such name; did you mean 'temperature'?",
+            "answering_models.0.temprature: unknown name; did you mean 'temperature'?",
         ),
-        ({"plugins": {"blok": []}}, "plugins.blok: there is no such name; did you mean 'block'?"),
+        ({"plugins": {"blok": []}}, "plugins.blok: unknown name; did you mean 'block'?"),
     ],
 )
 def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: str) -> None:
@@ -115,7 +115,7 @@ def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: st
 
 def test_a_name_that_is_pythons_own_is_unknown_too(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"self": 1}', "utf-8")
-    with pytest.raises(ConfigError, match="self: there is no such configuration name"):
+    with pytest.raises(ConfigError, match="self: unknown configuration name"):
         read_config(tmp_path / "config.json")
 
 
@@ -238,7 +238,8 @@ def test_a_setting_of_a_missing_plugin_says_what_to_install(name: str) -> None:
     distribution = read_catalog()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
-        f"{name}: its plugin is missing: {distribution} is not installed: {install_command(distribution)}"
+        f"{name}: the plugin that owns this setting is not available; {distribution} is not installed: "
+        f"{install_command(distribution)}"
     ]
 
 

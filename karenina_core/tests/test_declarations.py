@@ -83,27 +83,45 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "names of keys": ({"requires": {"a"}}, """write requires = {ArtifactKey("my_package.name", type)}"""),
     "a name without braces": ({"after": "Other"}, "write after = {'Other'}"),
     "a slot without braces": ({"before": Slot.PARSE_TEMPLATE}, "write before = {Slot.PARSE_TEMPLATE}"),
-    "a key as a place": ({"after": {KEY}}, "after is {KEY}, not a set of slots or stage names"),
+    "a key as a place": ({"after": {KEY}}, "after must be a set of slots or stage names, not {KEY}"),
     "a slot's name": ({"after": {"parse_template"}}, "write after = {Slot.PARSE_TEMPLATE}"),
-    "a property": ({"requires": property(lambda self: {KEY})}, "requires is a property, not a set of artifact keys"),
+    "a property": (
+        {"requires": property(lambda self: {KEY})},
+        "requires must be a set of artifact keys, not a property",
+    ),
     "a set of settings": ({"reads": {"run_name"}}, 'write reads = {"setting": value_if_missing}'),
-    "a text as slot": ({"slot": "parse_template"}, "slot is 'parse_template', not a slot: write slot = Slot."),
-    "an object of settings": ({"settings": Settings()}, "not a pydantic model class: write settings = MySettings"),
-    "a number as flag": ({"fallback": 1}, "fallback is 1, not true or false: write fallback = True"),
-    "a mistyped set": ({"require": {KEY}}, "no declaration 'require', so it has no effect: write requires = {KEY}"),
+    "a text as slot": ({"slot": "parse_template"}, "slot must be a slot, not 'parse_template' (write slot = Slot."),
+    "an object of settings": (
+        {"settings": Settings()},
+        "settings must be a pydantic model class, not Settings(words=3) (write settings = MySettings)",
+    ),
+    "a number as flag": ({"fallback": 1}, "fallback must be True or False, not 1 (write fallback = True)"),
+    "a mistyped set": (
+        {"require": {KEY}},
+        "'require' is not a known declaration and has no effect (write requires = {KEY})",
+    ),
     "a mistyped model": ({"setting": Settings}, "write settings = Settings"),
     "a mistyped slot": ({"slots": Slot.PARSE_TEMPLATE}, "write slot = Slot.PARSE_TEMPLATE"),
     "a mistyped scope": ({"scop": "answer"}, "write scope = 'answer'"),
     "an outcome of judged items": ({"error_outcome": Outcome.WRONG}, "write error_outcome = Outcome.STAGE_ERROR"),
-    "an outcome's name": ({"error_outcome": "stage_error"}, "not an outcome for items that are not judged"),
+    "an outcome's name": (
+        {"error_outcome": "stage_error"},
+        "error_outcome must be an outcome for items that are not judged, not 'stage_error'",
+    ),
     "arguments": (
         {"__init__": lambda self, limit: None},
         "the stage is created without arguments, but its constructor requires limit",
     ),
-    "a generator": ({"execute": generate}, "execute() is a generator, which does nothing: write it without yield"),
+    "a generator": (
+        {"execute": generate},
+        "execute() is a generator, so calling it does nothing (write it without yield)",
+    ),
     "swapped letters": ({"efter": {"Other"}, "befroe": {"Other"}}, "write before = {'Other'}"),
-    "a coroutine": ({"included": included}, "included() is never awaited: write def included(...), without async"),
-    "a mistyped method": ({"shoud_run": shoud_run}, "so it is never called: write def should_run(...)"),
+    "a coroutine": ({"included": included}, "included() is never awaited (write def included(...), without async)"),
+    "a mistyped method": (
+        {"shoud_run": shoud_run},
+        "shoud_run() is not a stage method and is never called (write def should_run(...))",
+    ),
 }
 
 
@@ -123,7 +141,9 @@ def test_a_missing_execute_names_the_mistyped_one() -> None:
 
         def exceute(self, context: VerificationContext) -> None: ...
 
-    assert "the class has no execute(): exceute() is never called; write def execute(self, context)" in refusal(Late)
+    assert "the class has no execute(), and exceute() is never called (write def execute(self, context))" in refusal(
+        Late
+    )
 
 
 def test_what_a_base_class_asks_for_is_required() -> None:
@@ -133,15 +153,15 @@ def test_what_a_base_class_asks_for_is_required() -> None:
     class Short(AutoFailStage):
         name = "Short"
 
-    assert "the class has no prefix: write prefix = ... in the class" in refusal(Tone)
-    assert "the class has no detect(): write async def detect(self, context)" in refusal(Tone)
-    assert "the class has no reason(): write def reason(self, context)" in refusal(Short)
+    assert "the class has no prefix (write prefix = ... in the class)" in refusal(Tone)
+    assert "the class has no detect() (write async def detect(self, context))" in refusal(Tone)
+    assert "the class has no reason() (write def reason(self, context))" in refusal(Short)
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
     said = refusal(declared(scope="items", requires=KEY, require={KEY}))
 
-    assert all(line in said for line in ('scope = "item"', "requires is KEY", "no declaration 'require'"))
+    assert all(line in said for line in ('scope = "item"', "not KEY", "'require' is not a known declaration"))
 
 
 def test_a_check_with_a_wrong_declaration_can_be_defined() -> None:
@@ -207,7 +227,7 @@ def test_a_planned_stage_that_would_never_run_stops_the_run() -> None:
     """A stage that changes its scope after it was offered, or is planned without being offered."""
     plan = order_stages([SelectedStage(declared(scope="items")(), "bad", "1")])
 
-    with pytest.raises(RunError, match="Words would never run: its scope is 'items'"):
+    with pytest.raises(RunError, match="stage Words would never run because its scope is 'items'"):
         Pipeline(plan, listener=None)  # type: ignore[arg-type]
 
 

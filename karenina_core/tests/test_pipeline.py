@@ -119,7 +119,7 @@ def test_a_missing_product_names_the_stage_and_its_distribution() -> None:
 
 def test_a_value_of_another_type_is_refused() -> None:
     (result,) = run(stage("Typo", lambda context: context.set_artifact(A, "five"), produces={A}))
-    assert "set the artifact 'test.a' to a str; its key requires int" in (result.metadata.error or "")
+    assert "set the artifact 'test.a' to a str, but the artifact key requires int" in (result.metadata.error or "")
 
 
 def test_none_is_a_value() -> None:
@@ -271,7 +271,7 @@ def test_stages_that_need_a_skipped_stage_are_skipped() -> None:
     )
     assert [(record.name, record.reason) for record in result.stages if record.status == "skipped"] == [
         ("Maker", "not today"),
-        ("Reader", "test.a is missing: Maker did not run"),
+        ("Reader", "test.a is missing because Maker did not run"),
     ]
 
 
@@ -303,7 +303,7 @@ def test_revisions_of_an_answer_are_in_all_judges_results() -> None:
 
 def test_revising_what_nobody_produced_is_an_error() -> None:
     (result,) = run(stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}))
-    assert "revises the artifact 'test.a', which is not set for this item" in (result.metadata.error or "")
+    assert "revises the artifact 'test.a', which has not been set for this item" in (result.metadata.error or "")
 
 
 def test_a_parsed_answer_of_a_wrong_type_names_the_cure() -> None:
@@ -313,13 +313,13 @@ def test_a_parsed_answer_of_a_wrong_type_names_the_cure() -> None:
     assert result.outcome is Outcome.STAGE_ERROR
     error = result.metadata.error or ""
     assert "MyParse of dist-of-MyParse set the artifact 'parsed_answer' to a dict" in error
-    assert "bind(values, response) of the artifact ANSWER_CLASS" in error
+    assert "the value returned by bind(values, response) of the ANSWER_CLASS artifact" in error
 
 
 def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
     (result,) = run(stage("Odd", lambda context: context.mark_error("no", Outcome.CORRECT)))
     assert result.outcome is Outcome.STAGE_ERROR
-    assert "correct is an outcome of judged items" in (result.metadata.error or "")
+    assert "correct is an outcome for judged items, not for errors" in (result.metadata.error or "")
 
 
 def test_an_unknown_outcome_of_a_veto_fails_its_stage() -> None:

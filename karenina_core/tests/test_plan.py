@@ -185,7 +185,7 @@ def test_configuration_replaces_the_list_of_a_slot_for_many() -> None:
     checks = [stage(name, Slot.ABSTENTION_CHECK) for name in ("Check", "Another", "Third")]
     made = plan([*skeleton(), *checks], slots={"abstention_check": ["Third", "Check"]})
     assert [name for name in made.names() if name in ("Check", "Another", "Third")] == ["Check", "Third"]
-    assert [left.why for left in made.left_out] == ["[slots] abstention_check names others"]
+    assert [left.why for left in made.left_out] == ["[slots] abstention_check names other stages"]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_stages_that_need_a_stage_left_out_are_left_out() -> None:
     shy = stage("Shy", produces={A}, included=lambda *_: Skip("switched off"))
     made = plan([*skeleton(), shy, stage("Needy", requires={A}, produces={B}), stage("Second", requires={B})])
     reasons = {left.name: left.why for left in made.left_out}
-    assert reasons["Needy"] == "needs test.a of Shy, which is left out: switched off"
-    assert reasons["Second"].startswith("needs test.b of Needy, which is left out")
+    assert reasons["Needy"] == "needs test.a from Shy, which was left out: switched off"
+    assert reasons["Second"].startswith("needs test.b from Needy, which was left out")
 
 
 def test_a_need_that_nobody_installed_meets_is_a_problem() -> None:
@@ -241,8 +241,8 @@ def test_an_empty_slot_names_what_is_installed_for_it() -> None:
     shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
     text = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
     assert (
-        "slot parse_template needs a stage, but none is selected: installed for this slot: Shy; choose one with [slots]"
-        in text
+        "slot parse_template needs a stage, but none was selected; the stages installed for this slot are Shy; "
+        "choose one with [slots]" in text
     )
 
 
@@ -263,7 +263,7 @@ def test_an_unknown_stage_in_slots_suggests_the_nearest_name() -> None:
 
 
 def test_a_stage_for_another_slot_cannot_be_named() -> None:
-    assert "which is a stage for generate_answer" in problems(skeleton(), slots={"parse_template": "The2"})
+    assert "which is a stage for slot generate_answer" in problems(skeleton(), slots={"parse_template": "The2"})
 
 
 def test_all_problems_come_at_once() -> None:
@@ -293,7 +293,7 @@ def test_an_exception_in_included_is_a_problem_of_the_plan() -> None:
         raise KeyError("oops")
 
     text = problems([*skeleton(), stage("Broken", included=broken)])
-    assert "Broken of test-plugin 1.0 failed in included(): KeyError" in text
+    assert "Broken of test-plugin 1.0 failed in included() (KeyError: 'oops'); block it with [plugins]" in text
 
 
 def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
@@ -309,19 +309,21 @@ def test_two_stages_of_one_name_are_a_problem() -> None:
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
     offered = [offer(one) for one in skeleton()]
-    with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):
+    with pytest.raises(PlanError, match=r'\(left 1\.0 and right 1\.0\); choose one.*Twin = "left"'):
         make_plan([*offered, *twins], config, Question(question="Which?"))
 
 
 def test_an_empty_slot_is_reported_once() -> None:
     needy = stage("Needy", requires={ArtifactKeys.PARSED_ANSWER})
     text = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
-    assert text == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
+    assert text == "[slots] parse_template names Brk, but its plugin cannot be used: ImportError: x"
 
 
 def test_plugins_not_used_are_left_out_of_the_plan() -> None:
-    made = plan(skeleton(), failures={"Gate": "ImportError: x", "The7": "another distribution is picked"})
-    assert [(left.name, left.why) for left in made.left_out] == [("Gate", "its plugin is not used: ImportError: x")]
+    made = plan(skeleton(), failures={"Gate": "ImportError: x", "The7": "[plugins.pick] selects another"})
+    assert [(left.name, left.why) for left in made.left_out] == [
+        ("Gate", "the plugin of this stage is not used: ImportError: x")
+    ]
 
 
 def test_stages_excluded_by_the_selection_are_left_out() -> None:

@@ -290,7 +290,7 @@ def test_two_entry_points_of_one_name_are_not_imported(places: Places) -> None:
 
     assert [info.state for info in found] == ["conflict", "conflict"]
     assert found[0].failure == (
-        "two distributions offer the stage Early: one 1.1 and two 2.2; pick one in the configuration: "
+        "two distributions offer the stage Early (one 1.1 and two 2.2); choose one in the configuration with "
         '[plugins.pick] Early = "one"'
     )
 
@@ -319,7 +319,7 @@ def test_picking_who_does_not_offer_it_loses_nothing_in_silence(places: Places) 
     plugins = places.discover(pick={"Early": "onne"})
 
     assert the_plan_says(plugins) == (
-        "[plugins.pick] Early names 'onne', which does not offer this stage; name one that does: one, two"
+        "[plugins.pick] Early names 'onne', which does not offer this stage; choose one that does: one, two"
     )
 
 
@@ -351,17 +351,18 @@ def the_plan_says(plugins: Plugins) -> str:
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         (
             "in_the_wrong_slot",
-            "Early is offered through karenina_parse_template, but declares slot = None; use karenina_extra_stages",
+            "Early is offered through the karenina_parse_template hook, but declares slot = None; use the "
+            "karenina_extra_stages hook",
         ),
-        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
+        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use the karenina_parse_template hook"),
         (
             "in_two_slots",
-            "the stage Early is offered twice, also through karenina_extra_stages; offer it once",
+            "the stage Early was offered twice, the second time through karenina_extra_stages; offer it only once",
         ),
-        ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately: write @hookimpl"),
+        ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately; use plain @hookimpl"),
         ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but each plugin is called separately"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
-        ("canary", "offers nothing"),
+        ("canary", "offers no stage; offer one, or remove the entry point"),
     ],
 )
 def test_a_broken_plugin_offers_nothing_and_says_why(places: Places, target: str, reason: str) -> None:
@@ -580,7 +581,7 @@ def test_a_hook_with_two_owners_is_a_conflict(places: Places, modules: Modules) 
 
     assert states(plugins) == {("aviary", "aviary"): "conflict", ("birdcage", "birdcage"): "conflict"}
     assert the(plugins, "aviary").failure == (
-        "two distributions specify the hook aviary_songs: aviary 1.0 and birdcage 1.0; block one of them: "
+        "two distributions specify the hook aviary_songs (aviary 1.0 and birdcage 1.0); block one of them with "
         '[plugins] block = ["birdcage"]'
     )
     with pytest.raises(PluginError, match="aviary_songs cannot be used"):

@@ -274,7 +274,10 @@ def test_the_tools_of_a_run_keep_their_names() -> None:
 
 
 def test_two_tools_of_one_name_are_refused(workspace: Path) -> None:
-    with SERVER.server(SERVER.saying("Yes.")) as server, pytest.raises(PortError, match="two tools are called"):
+    with (
+        SERVER.server(SERVER.saying("Yes.")) as server,
+        pytest.raises(PortError, match="two tools are named 'find_gene'"),
+    ):
         run(server, workspace, tools=(Gene(), Gene()))
 
 

@@ -34,7 +34,7 @@ async def test_a_status_decides_the_category_and_the_sdk_repeats_nothing(
     server.says(Reply(error("x", "sorry, 500 of them"), status, headers))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert (found.category, found.status) == (category, status)
-    assert f"claude_tool:served at {server.url} answered HTTP {status}: sorry, 500 of them" in str(found)
+    assert f"claude_tool:served at {server.url} responded with HTTP {status}: sorry, 500 of them" in str(found)
     assert len(server.requests) == 1
 
 

@@ -210,7 +210,7 @@ def test_a_model_of_a_missing_provider_is_refused(monkeypatch: pytest.MonkeyPatc
     ("provider", "said"),
     [
         ("antropic", "unknown provider 'antropic'; did you mean 'anthropic'?"),
-        ("evil_package", "unknown provider 'evil_package'; there are: anthropic"),
+        ("evil_package", "unknown provider 'evil_package'; available: anthropic"),
     ],
 )
 def test_an_unknown_provider_leads_to_no_package(provider: str, said: str) -> None:

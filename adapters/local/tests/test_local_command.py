@@ -67,8 +67,8 @@ def test_bench_tells_tokens_a_second_of_any_gguf_file(karenina: typer.Typer, smo
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("pull", "smollm"), "no model is called 'smollm'"),
-        (("remove", "gpt-5"), "no model is called 'gpt-5'. The catalogue has smollm2-135m"),
+        (("pull", "smollm"), "no model is named 'smollm'"),
+        (("remove", "gpt-5"), "no model is named 'gpt-5'. The catalogue contains smollm2-135m"),
         (("bench", "nowhere.gguf"), "the model file nowhere.gguf does not exist"),
         (("pull", "smollm2-135m", "--from", "nowhere.gguf"), "the file nowhere.gguf of smollm2-135m does not exist"),
         (("pull", "smollm2-135m", "--from", __file__), "not the official file: expected 98362432 bytes"),

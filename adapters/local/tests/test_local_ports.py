@@ -127,7 +127,7 @@ def test_a_reply_that_is_cut_off_says_so(served: Path) -> None:
 
 
 def test_a_too_long_prompt_names_the_setting(served: Path) -> None:
-    with pytest.raises(PortError, match="at most 512 tokens together; raise `context`") as caught:
+    with pytest.raises(PortError, match="at most 512 tokens in total; raise `context`") as caught:
         using(LocalLLM, model(served), lambda port: port.invoke([Message.user("word " * 2000)]))
     assert caught.value.category is ErrorCategory.PERMANENT
 
@@ -168,8 +168,11 @@ def test_the_server_is_not_started_before_the_first_call(smollm2: Path) -> None:
     [
         ({"model_name": "qwen2.5-coder-0.5b"}, "karenina model pull qwen2.5-coder-0.5b"),
         ({"extra": {"slots": 0}}, "extra.slots: Input should be greater than or equal to 1"),
-        ({"extra": {"slot": 1}}, "extra.slot: there is no such name; did you mean 'slots'?"),
-        ({"endpoint_base_url": "http://localhost:1/v1"}, "sets endpoint_base_url, which the interface local does not"),
+        ({"extra": {"slot": 1}}, "extra.slot: unknown name; did you mean 'slots'?"),
+        (
+            {"endpoint_base_url": "http://localhost:1/v1"},
+            "sets endpoint_base_url, which the 'local' interface does not support",
+        ),
         ({"endpoint_api_key": "k"}, "sets endpoint_api_key"),
     ],
 )

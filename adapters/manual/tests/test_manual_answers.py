@@ -250,7 +250,7 @@ async def test_half_surrogate_pairs_in_recordings_are_replaced() -> None:
 
 
 async def test_a_conversation_without_an_answer_is_no_answer() -> None:
-    with pytest.raises(PortError, match="'q1' is not an answer: the trace ends while the assistant calls lookup"):
+    with pytest.raises(PortError, match="'q1' is not an answer: the trace ends with the assistant calling lookup"):
         await answer({"q1": ANTHROPIC})
     with pytest.raises(PortError, match="no assistant message"):
         await RecordedAgent(model({"q1": OPENAI[:2]})).run([], AgentOptions(), info=CallInfo("q1"))

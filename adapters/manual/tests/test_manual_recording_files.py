@@ -26,14 +26,14 @@ FIRST = '{"id": "a", "response": "x"}\n'
 WRONG: dict[str, list[tuple[str | bytes, str]]] = {
     "a.jsonl": [
         (FIRST + '{"id": "b", "resp', "a.jsonl, line 2, column 13: the JSON is incomplete"),
-        (FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
-        (FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
-        (FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),
-        (FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
-        ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs twice"),
+        (FIRST + "\n[1]\n", "line 3: the row must be an object with named columns, not list"),
+        (FIRST + '{"response": "x"}', "line 2: the row does not name a question.*question_id, id, question"),
+        (FIRST + '{"id": "b", "said": "x"}', "line 2: the row contains no recording.*response, answer"),
+        (FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' already has a different recording at .*line 1"),
+        ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs more than once"),
         (
             '{"id": "a", "response": 5}',
-            "line 1: the recording is neither text nor a list of messages: the recording is int",
+            "line 1: the recording is neither a string nor a list of messages: the recording is int",
         ),
         ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role '\\?' is unknown"),
         ('{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
@@ -41,20 +41,21 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
         ('{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
         (
             '{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}',
-            "line 2: the id 'a' has another .*: the answers are those of several models; judge each with an option of "
-            """its own, --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' --answering '{.*'""",
+            "line 2: the id 'a' already has a different recording at .*; the answers come from several models; judge "
+            """each model with its own option: --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' """
+            "--answering '{.*'",
         ),
         ('{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: the response is NoneType"),
-        ('{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
+        ('{"id": "a", "exchanges": []}', "line 1: .*there are no exchanges to convert"),
         ("\n", "has no recording"),
         (FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
     ],
     "a.json": [
         ('{"a": ', "a.json, line 1, column 7: the JSON is incomplete"),
         ('"x"', "must contain an object"),
-        ('{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither text"),
-        ('{"a": "x", "a": "y"}', "'a' occurs twice"),
-        ('[{"id": "a", "response": "x"}, {}]', "entry 2: the question is missing"),
+        ('{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither a string"),
+        ('{"a": "x", "a": "y"}', "'a' occurs more than once"),
+        ('[{"id": "a", "response": "x"}, {}]', "entry 2: the row does not name a question"),
         ("[" * 100_000, "the JSON cannot be read"),
     ],
     "a.txt": [("x", "must end in .json, .jsonl or .ndjson")],
@@ -83,7 +84,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         (None, "model 'm': manual_traces is missing"),
         ({}, "manual_traces of model 'm' has no recording"),
-        ({"a": 5}, r"manual_traces\['a'\]: the recording is neither text nor a list of messages: the recording is int"),
+        (
+            {"a": 5},
+            r"manual_traces\['a'\]: the recording is neither a string nor a list of messages: the recording is int",
+        ),
         ({"a": {"replicates": []}}, "replicates must be a list"),
     ],
 )

@@ -74,7 +74,7 @@ async def test_plain_text_by_md5_is_an_answer(tmp_path: Path) -> None:
 
 async def test_text_of_a_row_is_split_only_on_request(tmp_path: Path) -> None:
     file = file_of(tmp_path, {"id": "q1", "response": TRACE}, "rows.jsonl")
-    with pytest.raises(AdapterConfigError, match=r"begins with a heading of a conversation: give extra\.delimited"):
+    with pytest.raises(AdapterConfigError, match=r"begins with a conversation heading\. Set extra\.delimited"):
         SPEC.check(model(file))  # type: ignore[misc]  # the adapter has one
     assert (await RecordedLLM(model(file, delimited=False)).invoke([], info=INFO)).text == TRACE
     assert await roles(model(file, delimited=True)) == ["assistant", "tool", "assistant"]

@@ -115,11 +115,11 @@ DIALOGUE = json.dumps([{"role": "user", "content": INFO.question}, {"role": "ass
 
 @pytest.mark.parametrize(
     ("text", "looks"),
-    [(TRANSCRIPT, "begins with a role, and an answer follows"), (DIALOGUE, "is JSON of a conversation")],
+    [(TRANSCRIPT, "begins with a role followed by an answer"), (DIALOGUE, "is a conversation in JSON")],
 )
 async def test_a_text_that_could_be_a_conversation_needs_a_word(text: str, looks: str, tmp_path: Path) -> None:
     row = {"id": "q1", "response": text}
-    with pytest.raises(AdapterConfigError, match=rf"line 1: the text {looks}: give extra\.delimited = true"):
+    with pytest.raises(AdapterConfigError, match=rf"line 1: the text {looks}\. Set extra\.delimited = true"):
         await trace(model(tmp_path, row))
     (found,) = await trace(model(tmp_path, row, delimited=True))
     assert found.content == ANSWER

@@ -82,10 +82,10 @@ async def test_an_unusable_connection_is_not_reused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "closed it before its reply"),
-        (b"HTTP/1.1 200 OK\r\nConte", "closed it before its reply"),
-        (reply()[:-9], "closed it in the middle of its reply"),
-        (chunked()[:-9], "closed it in the middle of its reply"),
+        (b"", "closed the connection before replying"),
+        (b"HTTP/1.1 200 OK\r\nConte", "closed the connection before replying"),
+        (reply()[:-9], "closed the connection in the middle of the reply"),
+        (chunked()[:-9], "closed the connection in the middle of the reply"),
         (chunked().replace(b"\r\na\r\n", b"\r\nzz\r\n"), "not HTTP"),
         (b"Hello!\r\n\r\n", "not HTTP"),
         (reply().replace(b"Content-Length: ", b"Content-Length: 1\r\nContent-Length: "), "not HTTP"),

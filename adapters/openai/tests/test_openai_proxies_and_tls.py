@@ -114,7 +114,7 @@ async def test_a_server_whose_own_certificate_is_trusted_needs_no_authority(
     async with served(always(), tls=tls) as wire:
         url = wire.url.replace("127.0.0.1", "localhost")
         if authority:
-            assert "create it with CA:FALSE" in str(await fails(url))
+            assert "create the certificate with CA:FALSE" in str(await fails(url))
         else:
             assert await ask(url) == "Paris."
 

@@ -124,7 +124,7 @@ def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path) -> N
 
     with (
         use_plugins(with_plugins(Breaks())),
-        pytest.raises(BenchmarkFileError, match=r"reading flashcards failed in flashcards-0 1: ZeroDivisionError"),
+        pytest.raises(BenchmarkFileError, match=r"flashcards-0 1 failed to read flashcards: ZeroDivisionError"),
     ):
         Benchmark.load(file)
 

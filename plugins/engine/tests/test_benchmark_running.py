@@ -133,7 +133,7 @@ def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
     benchmark, question = rubrics()
     benchmark.dynamic_rubric = DynamicRubric.of(SHORT.model_copy(update={"summary": "shortness"}))
 
-    with pytest.raises(ValueError, match="'short' is used in the rubric and in the dynamic rubric"):
+    with pytest.raises(ValueError, match="'short' is used both in the rubric and in the dynamic rubric"):
         benchmark.with_shared_traits(question)
     with (
         plugin_room.use_plugins(make_plugins()),
@@ -181,5 +181,5 @@ run()
 
     before, _, after = done.stdout.partition("so far nothing")
     assert "journal" not in before
-    assert after.count("this run keeps no journal") == 1
+    assert after.count("this run has no journal; if the run is interrupted, finished calls are repeated") == 1
     assert 'journal="run.journal"' in after

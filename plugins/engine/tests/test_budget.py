@@ -237,7 +237,7 @@ def test_command_says_how_to_continue_after_the_budget(tmp_path: Path, monkeypat
 
     assert first.code == 3
     assert first.json["not_run"] == 9 - len(first.json["results"]) > 0
-    assert first.json["stopped"].startswith("its budget of $0.0500 does not cover the next call")
+    assert first.json["stopped"].startswith("the run's budget of $0.0500 does not cover the next call")
     assert first.json["money"]["budget_spent"]
     assert "karenina resume words.journal --budget MORE" in first.err
     assert "a budget of $0.051 or more" in first.err

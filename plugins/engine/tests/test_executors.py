@@ -164,7 +164,7 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
         run.stop("Ctrl-C", grace=2.0)
 
     assert stops == [2.0, 0.0]
-    assert str(run.stopped).startswith("its budget of $1.0000 does not cover the next call")
+    assert str(run.stopped).startswith("the run's budget of $1.0000 does not cover the next call")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
         ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
         (
             "ray",
-            "executor: 'ray' needs another package: karenina-ray is not installed: "
+            "executor: the executor 'ray' is not available; karenina-ray is not installed: "
             + re.escape(install_command("karenina-ray")),
         ),
     ],

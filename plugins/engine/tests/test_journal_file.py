@@ -53,7 +53,7 @@ def another_process_with(journal: Path) -> Iterator[subprocess.Popen[str]]:
 def test_second_process_is_refused_with_the_id_of_the_first(tmp_path: Path) -> None:
     journal = tmp_path / "j.journal"
     with another_process_with(journal) as other:
-        with pytest.raises(JournalInUse, match=f"process {other.pid} is working on the journal") as refused:
+        with pytest.raises(JournalInUse, match=f"process {other.pid} is using the journal") as refused:
             Journal.open(journal)
         with JournalView(journal) as view:
             assert view.status().pid == other.pid
@@ -148,7 +148,7 @@ def _damaged(file: Path) -> None:
 
 
 ROW_ERRORS = {
-    "a text": (_text, "is not a journal, and was not changed"),
+    "a text": (_text, "is not a journal and was not changed"),
     "another database": (_other_database, "another program's database"),
     "a newer format": (_newer, "has format 99, but this version of Karenina reads only up to 3"),
     "a damaged file": (_damaged, "damaged.*--fresh"),
@@ -233,7 +233,7 @@ def test_truncated_journal_is_reported_as_damaged_with_the_cure(tmp_path: Path, 
 
     for opening in (JournalView, Journal.open):
         with pytest.raises(
-            JournalError, match=r"damaged.*--fresh starts a new journal and keeps this one under another"
+            JournalError, match=r"damaged.*--fresh to start a new journal and keep this one under another"
         ):
             opening(journal)
     Journal.open(journal, fresh=True).close()

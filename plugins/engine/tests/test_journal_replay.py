@@ -95,7 +95,7 @@ def test_missing_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
         ("b", "k", False),
     ]
     assert (
-        "contains no reply of 'k' (scripted:k) to this call of stage Count (counting) for question 'a'"
+        "contains no reply from 'k' (scripted:k) to this call of stage Count (counting) for question 'a'"
         in found[1].why()
     )
     assert "stage Say (answer_generation) for question 'b', replicate 1" in found[2].why()
@@ -110,7 +110,9 @@ def test_a_replay_changes_nothing_in_the_journal_and_needs_one(tmp_path: Path) -
     assert journal.read_bytes() == before
     with pytest.raises(JournalError, match="there is no journal"):
         replay(make_benchmark("a"), journal=tmp_path / "none.journal")
-    with pytest.raises(ConfigError, match="a replay needs a journal"):
+    with pytest.raises(
+        ConfigError, match="a replay reads replies from a journal instead of calling models; set a journal"
+    ):
         replay(make_benchmark("a"))
 
 

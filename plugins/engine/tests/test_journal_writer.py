@@ -65,7 +65,7 @@ def test_reply_that_no_journal_can_hold_costs_its_own_call(tmp_path: Path, odd: 
         assert journal.broken is None
     assert (first, third) == (None, None)
     assert isinstance(second, PortError)
-    assert "the reply of 'm' (scripted:m) cannot be stored in the journal" in str(second)
+    assert "the reply from 'm' (scripted:m) could not be stored in the journal" in str(second)
     assert questions(tmp_path / "j.journal") == ["a", "b"]
 
 

@@ -179,7 +179,7 @@ def test_a_run_in_memory_says_that_it_keeps_no_file(caplog: pytest.LogCaptureFix
     (kept,) = one_of(KeepingRuns(give=plot).run(make_benchmark("a"))).metadata.files
 
     assert kept.sha256 is None
-    assert "neither a journal nor a result file" in str(kept.left_out)
+    assert "would be stored next to the journal or the result file, but the run has neither" in str(kept.left_out)
     assert "[a] the file 'plot.png' is left out" in caplog.text
 
 
@@ -226,7 +226,7 @@ def test_a_file_beyond_its_limit_is_left_out_unread(tmp_path: Path, caplog: pyte
 
     assert (kept.sha256, kept.left_out) == (
         None,
-        "the file is 5,000 MB, and the limit is 20 MB (kept_file_bytes)",
+        "the file size is 5,000 MB, but the limit is 20 MB (kept_file_bytes)",
     )
     assert "huge.bin" in caplog.text
     assert list((tmp_path / "j.files").iterdir() if (tmp_path / "j.files").exists() else ()) == []
@@ -250,7 +250,7 @@ def test_thousands_of_files_of_an_item_are_counted_not_listed(tmp_path: Path, ca
 
     assert len(files) == MOST_OF_ITEM + 1
     assert str(files[-1].left_out).startswith("99,900 more")
-    assert caplog.text.count("all after it are left out") == 2  # two answering models
+    assert caplog.text.count("and all later files were left out") == 2  # two answering models
     assert len(list((tmp_path / "j.files").iterdir())) == MOST_OF_ITEM
 
 
@@ -357,7 +357,7 @@ def test_deleted_and_changed_files_are_named_as_such(tmp_path: Path) -> None:
     file = tmp_path / "x.files" / str(kept.sha256)
 
     file.write_bytes(PNG[:-1] + b"!")
-    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "its content has changed since the run"
+    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "the content of the file has changed since the run"
     file.unlink()
     assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not in the folders beside the results"
 
@@ -387,7 +387,7 @@ def test_a_huge_file_of_somebody_else_is_not_read(tmp_path: Path) -> None:
         KeptFile(name="x", media_type="image/png", size=50_000_000_000, sha256="a" * 64)
     )
 
-    assert "was not compared" in str(found.problem)
+    assert "which is too large to compare with the digest" in str(found.problem)
 
 
 def test_a_link_in_the_store_is_not_read(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_server_on_this_machine_is_assumed_to_be_free(address: str) -> None:
     price = priced().price(model("unsaid", "other", endpoint_base_url=address))
     assert price.tariff is not None
     assert (price.tariff.cost(Usage(1000, 1000, calls=1)), price.assumed) == (0, True)
-    assert "if it forwards to a paid provider, set prices.mine = " in price.why
+    assert "if the server forwards to a paid provider, set prices.mine = " in price.why
 
 
 def test_local_server_is_not_free_if_other_models_have_prices() -> None:
@@ -178,8 +178,8 @@ def test_local_server_is_not_free_if_other_models_have_prices() -> None:
         ),
         (model("remote", "other"), OWN, 3 * MILLION, "your own price for 'mine'"),
         (model("remote"), {"m": OWN["mine"]}, 3 * MILLION, "your own price for 'm'"),
-        (model("here"), {}, 0, "free: it runs on this machine"),
-        (model("recorded"), {}, 0, "free: its answers are recorded"),
+        (model("here"), {}, 0, "free because it runs on this machine"),
+        (model("recorded"), {}, 0, "free because its answers are recorded"),
         (model("here"), OWN, 3 * MILLION, "your own price for 'mine'"),
     ],
 )

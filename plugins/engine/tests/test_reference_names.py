@@ -50,10 +50,16 @@ def test_a_name_of_the_reference_sets_what_it_meant(given: dict[str, Any], here:
 @pytest.mark.parametrize(
     ("given", "note"),
     [
-        ({"async_max_workers": 8}, "the reference's async_max_workers is translated to max_concurrency = 8"),
-        ({"async_max_workers": 8, "max_concurrency": 3}, "async_max_workers has no effect, because the setting that"),
-        ({"task_ordering": "random"}, "the reference's task_ordering has no counterpart and no effect"),
-        ({"few_shot_enabled": True}, "few_shot_enabled has no counterpart and no effect: set few_shot_config"),
+        (
+            {"async_max_workers": 8},
+            "the reference implementation's setting async_max_workers was translated to max_concurrency = 8",
+        ),
+        ({"async_max_workers": 8, "max_concurrency": 3}, "async_max_workers has no effect because the setting that"),
+        (
+            {"task_ordering": "random"},
+            "the reference implementation's setting task_ordering has no counterpart and no effect",
+        ),
+        ({"few_shot_enabled": True}, "few_shot_enabled has no counterpart and no effect; set few_shot_config"),
     ],
 )
 def test_a_note_says_what_became_of_it(given: dict[str, Any], note: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -90,5 +96,5 @@ def test_models_have_the_names_of_this_implementation(caplog: pytest.LogCaptureF
 
 
 def test_other_wrong_names_stay_errors() -> None:
-    with pytest.raises(ConfigError, match="there is no such configuration name"):
+    with pytest.raises(ConfigError, match="async_workers: unknown configuration name"):
         VerificationConfig(async_workers=3)

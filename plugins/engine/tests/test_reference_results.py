@@ -69,7 +69,7 @@ def test_an_export_has_results_and_a_summary(tmp_path: Path, caplog: pytest.LogC
     assert first.metadata.answering.display_string == "langchain:m"
     assert (first.metadata.answering_id, first.metadata.parsing_id) == ("m", "judge")
     assert first.template.parsed_llm_response == {"metal": "mercury"}
-    assert "its 2 results keep their verdicts" in caplog.text
+    assert "its results (2) keep their verdicts" in caplog.text
 
 
 @pytest.mark.parametrize(

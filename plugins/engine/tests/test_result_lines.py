@@ -131,7 +131,9 @@ def test_stages_that_do_not_match_their_row_are_an_error(tmp_path: Path) -> None
     path = tmp_path / "r.jsonl"
     *rows, line = write(path, item())
     path.write_text("\n".join([*rows, line.replace('"stages":[0.25,', '"stages":[')]) + "\n", "utf-8")
-    with pytest.raises(ResultFileError, match=r"r\.jsonl, line 3 does not have the stages of its row"):
+    with pytest.raises(
+        ResultFileError, match=r"r\.jsonl, line 3 and its row in the table have different numbers of stages"
+    ):
         list(read_results(path))
 
 

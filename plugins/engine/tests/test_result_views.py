@@ -67,7 +67,13 @@ def test_a_notebook_shows_the_summary_and_a_row_for_each_result() -> None:
     seen = ShownHTML(results(1, 1)._repr_html_())
 
     assert seen.tags.count("tr") == 2 + 1 + 2
-    for text in ("1 of 2 judged items correct (50.0%", "✗ wrong", "gene: TP53", "BCL2", "gene differs from the truth"):
+    for text in (
+        "1 of 2 judged items correct (50.0%",
+        "✗ wrong",
+        "gene: TP53",
+        "BCL2",
+        "gene differs from the ground truth",
+    ):
         assert text in seen.text
 
 
@@ -89,9 +95,9 @@ def test_several_judges_are_named_in_the_table() -> None:
 def test_a_result_is_its_outcome_and_the_reason() -> None:
     found = make_result("q7", Outcome.WRONG, "It is TP53.", template=JUDGED)
 
-    assert repr(found) == "<VerificationResult 'q7', wrong: 'gene differs from the truth'>"
+    assert repr(found) == "<VerificationResult 'q7', wrong: 'gene differs from the ground truth'>"
     seen = ShownHTML(found._repr_html_())
-    for text in ("✗ wrong q7", "What is q7?", "It is TP53.", "TP53", "BCL2", "gene differs from the truth"):
+    for text in ("✗ wrong q7", "What is q7?", "It is TP53.", "TP53", "BCL2", "gene differs from the ground truth"):
         assert text in seen.text
 
 

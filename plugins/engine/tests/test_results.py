@@ -90,9 +90,7 @@ def test_an_incomplete_line_is_named_with_its_column(tmp_path: Path) -> None:
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file, full=True)
     line = file.read_text()
     file.write_text(f"{line}{line[:200]}\n{line}")
-    with pytest.raises(
-        ResultFileError, match=r"line 2 is incomplete \(it breaks off at column 200\); remove that line"
-    ):
+    with pytest.raises(ResultFileError, match=r"line 2 is incomplete \(it ends at column 200\); remove that line"):
         VerificationResultSet.load(file)
     file.write_text(f"{line}{{oops}}\n{line}")
     with pytest.raises(ResultFileError, match=r"line 2 is not valid JSON \(key must be a string"):
@@ -108,7 +106,7 @@ def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog:
         assert len(VerificationResultSet.load(file)) == (2 if cut == 1 else 1)
     (warning,) = caplog.messages
     assert f"{file} ends within line 2" in warning
-    assert "1 results before it" in warning
+    assert "the results before that line (1) are complete" in warning
 
 
 def test_an_incomplete_line_that_needs_a_table_is_named_with_its_column(tmp_path: Path) -> None:
@@ -116,9 +114,7 @@ def test_an_incomplete_line_that_needs_a_table_is_named_with_its_column(tmp_path
     VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
     table, line = file.read_text().splitlines()
     file.write_text(f"{table}\n{line[:100]}\n{line}\n")
-    with pytest.raises(
-        ResultFileError, match=r"line 2 is incomplete \(it breaks off at column 100\); remove that line"
-    ):
+    with pytest.raises(ResultFileError, match=r"line 2 is incomplete \(it ends at column 100\); remove that line"):
         VerificationResultSet.load(file)
     file.write_text(f"{table}\n{line}\n{line[:100]}")
     assert len(VerificationResultSet.load(file)) == 1

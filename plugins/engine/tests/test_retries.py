@@ -55,7 +55,7 @@ def test_a_stage_records_what_was_asked_again(
 
 
 def test_a_rate_limit_to_the_last_try_has_a_cure() -> None:
-    error = PortError("m answered HTTP 429", category=ErrorCategory.RATE_LIMIT, status=429)
+    error = PortError("m responded with HTTP 429", category=ErrorCategory.RATE_LIMIT, status=429)
     notes = CallNotes()
     policy = RetryPolicy(max_retries={ErrorCategory.RATE_LIMIT: 1})
     policy.next_delay(error, notes)

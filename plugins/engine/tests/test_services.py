@@ -111,7 +111,7 @@ def test_missing_service_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
     (result,) = run(library, make_benchmark("a"), journal=tmp_path / "j", replay=True)
 
     assert not result.outcome.judged
-    assert "contains no reply of the service 'library' to this call of stage LookUp" in result.why()
+    assert "contains no reply from the service 'library' to this call of stage LookUp" in result.why()
     assert library.asked == []
 
 
@@ -161,7 +161,9 @@ def test_service_that_hangs_is_cancelled_after_the_request_timeout() -> None:
         results = run(Library(hangs), make_benchmark("a"), config={"request_timeout": 0.5})
     finally:
         goes_on.set()
-    assert found(results)[0].startswith("nothing: TimeoutError: it did not answer within 0.5 s (request_timeout)")
+    assert found(results)[0].startswith(
+        "nothing: TimeoutError: the service did not answer within 0.5 s (request_timeout)"
+    )
 
 
 def test_items_that_ask_the_same_at_once_share_one_answer(tmp_path: Path) -> None:

@@ -156,8 +156,12 @@ def test_problems_of_stages_are_reported_before_the_run(error: Exception) -> Non
         ({"interface": "text"}, {"llm"}, None),
         ({"interface": "text"}, {"llm", "agent"}, "checker 'm': Looks needs the agent port, which the adapter 'text'"),
         ({"interface": "absent"}, {"llm"}, "absent"),
-        ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "has no extra settings: remove x from extra"),
-        ({"interface": "text", "model_name": "m@gpu1:80"}, {"llm"}, "move it to endpoint_base_url = 'http://gpu1:80'"),
+        ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "has no extra settings; remove x from extra"),
+        (
+            {"interface": "text", "model_name": "m@gpu1:80"},
+            {"llm"},
+            "move the URL to endpoint_base_url = 'http://gpu1:80'",
+        ),
         ({"interface": "text", "model_name": "m@https://gpu1"}, {"llm"}, "endpoint_base_url = 'https://gpu1'"),
         ({"interface": "text", "model_name": "m@v1.beta", "endpoint_base_url": "http://gpu1"}, {"llm"}, None),
     ],
@@ -205,7 +209,7 @@ def test_a_stage_cannot_add_to_a_field_of_another_type() -> None:
     stage = type("Adds", (Adds,), {"more": [("trait_errors", ["a"]), ("trait_errors", {"b": "c"})]})
     found = asyncio.run(run_stage(stage))
     assert found.error is not None
-    assert "'trait_errors' contains a list" in found.error.message
+    assert "'trait_errors', which already contains a list" in found.error.message
 
 
 PARTIAL = AgentReply((Message.assistant("so far"),), Usage(7, 3, calls=1))

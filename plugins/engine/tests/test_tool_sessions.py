@@ -252,7 +252,7 @@ def with_source(plugins: Plugins) -> None:
             re.escape(f"is not installed: {install_command('karenina-mcp')}"),
         ),
         (with_source, {"mcp_urls_dict": {"cliffs": "x"}}, True, "answering model 'scripted': no cliffs here"),
-        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, but there is no MCP server"),
+        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, but no MCP servers are configured"),
     ],
 )
 def test_problems_with_tools_are_reported_before_a_run(

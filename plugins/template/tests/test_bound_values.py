@@ -139,7 +139,7 @@ def test_numbers_with_points_have_the_day_first(annotation: Any) -> None:
 def test_two_readings_with_two_verdicts_are_undecided(annotation: Any, value: str, rule: Any) -> None:
     answer = bound(annotation, rule, "2024-02-01", value)
     assert answer.verify() is None
-    assert rule.check(value, "2024-02-01") == Undecided(f"{value} can be two dates")
+    assert rule.check(value, "2024-02-01") == Undecided(f"{value} can be read as two different dates")
 
 
 @pytest.mark.parametrize("annotation", [str, date, datetime])

@@ -220,7 +220,9 @@ def test_the_fields_of_a_tree_come_once_each():
 
 
 def test_unknown_fields_are_all_named_with_the_nearest():
-    with pytest.raises(ValueError, match=r"'dose' \(did you mean 'doses'\?\), 'zzz'; the fields are doses, route"):
+    with pytest.raises(
+        ValueError, match=r"'dose' \(did you mean 'doses'\?\), 'zzz'; the verified fields are doses, route"
+    ):
         validate(AllOf("dose", "route", "zzz"), ["doses", "route"])
 
 
@@ -265,14 +267,14 @@ def test_a_tree_as_json():
         (3, "a strategy must be"),
         ({"type": "none_of", "conditions": ["a"]}, "not 'none_of'"),
         ({"conditions": ["a"]}, "not None"),
-        ({"type": ["all_of"]}, "a strategy's type"),
+        ({"type": ["all_of"]}, "the strategy type must be"),
         ({"type": "all_of"}, "at least one condition"),
         ({"type": "all_of", "conditions": "ab"}, "must be a list"),
         ({"type": "all_of", "conditions": ["a"], "n": 1}, "not 'n'"),
-        ({"type": "at_least_n", "conditions": ["a"]}, "needs a whole number"),
-        ({"type": "at_least_n", "n": 2, "conditions": ["a"]}, "from 1 to its 1"),
-        ({"type": "field_check"}, "name of a field"),
-        ({"type": "field_check", "field": 3}, "name of a field"),
+        ({"type": "at_least_n", "conditions": ["a"]}, "AtLeastN requires an integer"),
+        ({"type": "at_least_n", "n": 2, "conditions": ["a"]}, r"n from 1 to 1 \(the number of conditions\), not 2"),
+        ({"type": "field_check"}, "FieldCheck requires a field name"),
+        ({"type": "field_check", "field": 3}, "FieldCheck requires a field name"),
     ],
 )
 def test_json_that_is_no_tree_is_refused(data, message):

@@ -130,7 +130,7 @@ def test_only_small_judges_choose_numbers_by_default() -> None:
 
 @pytest.mark.parametrize(
     ("second", "problem"),
-    [({"year": "neither"}, "no usable reply"), ({"limited": 5003}, "the template refuses the new value")],
+    [({"year": "neither"}, "no usable reply"), ({"limited": 5003}, "the template rejected the new value")],
 )
 def test_an_unusable_choice_leaves_the_number_and_is_recorded(second: Mapping[str, Any], problem: str) -> None:
     first = filled(**dict.fromkeys(second, 503))

@@ -290,7 +290,11 @@ def test_code_that_can_make_no_answer_is_an_error(truth: str, says: str) -> None
 @pytest.mark.parametrize(
     ("truth", "verify", "says"),
     [
-        (RIGHT, 'return self.city == self.correct["town"]', "verify() fails for every answer, also for the truth"),
+        (
+            RIGHT,
+            'return self.city == self.correct["town"]',
+            "verify() fails for every answer, including the ground truth",
+        ),
         (RIGHT, "return self.city == self.right", "no attribute 'right'"),
         (RIGHT, "return self.city == Lyon", "name 'Lyon' is not defined"),
         (RIGHT, "return self._same('a', 'b')", "no attribute '_same'"),
@@ -341,4 +345,4 @@ def test_broken_code_is_reported_before_the_run(caplog: pytest.LogCaptureFixture
     config = VerificationConfig()
     assert [stage.checks_question(config, question) for question in questions] == [True, False]
     stage.before_run(config, questions[:1], Trust.all())
-    assert "'q1' (verify() fails for every answer, also for the truth: NameError" in caplog.text
+    assert "'q1' (verify() fails for every answer, including the ground truth: NameError" in caplog.text

@@ -49,7 +49,7 @@ def test_primitives_accept_normalizers_of_plugins():
 
 
 def test_two_normalizers_of_one_name_are_an_error():
-    with pytest.raises(ValueError, match=r"two normalizers have the name 'strip'.*test_normalize"):
+    with pytest.raises(ValueError, match=r"two normalizers are named 'strip', .*test_normalize; rename one of them"):
         register_normalizer("strip", lambda text: text)
 
 

@@ -149,7 +149,7 @@ def test_what_is_no_number_fails_without_credit(primitive, extracted):
 @pytest.mark.parametrize("primitive", [GRADED[0], GRADED[2]])
 @pytest.mark.parametrize("expected", [None, True, NAN, "many"])
 def test_a_truth_that_is_no_number_is_the_authors_error(primitive, expected):
-    with pytest.raises(ValueError, match="needs a finite number"):
+    with pytest.raises(ValueError, match="requires a finite number"):
         primitive.score(1, expected)
 
 

@@ -285,7 +285,9 @@ def test_a_primitive_as_json():
 
 
 def test_an_unknown_primitive_is_refused_with_the_nearest():
-    with pytest.raises(UnknownPrimitive, match=r"no primitive 'NumericTolerence'; did you mean NumericTolerance\?"):
+    with pytest.raises(
+        UnknownPrimitive, match=r"unknown primitive 'NumericTolerence'; did you mean NumericTolerance\?"
+    ):
         primitive_from_json({"type": "NumericTolerence", "tolerance": 0.1})
 
 

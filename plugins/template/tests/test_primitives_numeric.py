@@ -163,9 +163,9 @@ def test_parameters_that_mean_nothing_are_refused(kind, parameters):
 )
 @pytest.mark.parametrize("expected", [None, True, NAN, INF, "1,200", "five", [5]])
 def test_a_truth_that_is_no_number_is_the_authors_error(primitive, expected):
-    with pytest.raises(ValueError, match="needs a finite number as ground truth"):
+    with pytest.raises(ValueError, match="requires a finite number as the ground truth"):
         primitive.check_expected(expected)
-    with pytest.raises(ValueError, match="needs a finite number"):
+    with pytest.raises(ValueError, match="requires a finite number"):
         primitive.check(None, expected)
 
 

@@ -80,19 +80,24 @@ OTHER = [
 ]
 UNCLEAR = {
     "units are not converted": [("5 g", "5 mg"), ("0.005 g", "5 mg"), ("5 mW", "5 MW"), ("\u20ac5", "$5")],
-    "the truth has no unit": [("5 km", "5")],
+    "the ground truth has no unit": [("5 km", "5")],
     "a number of pairs": [("46 pairs", "46"), ("two pairs", "2")],
     "a number of BC": [("44 BC", "44")],
     "is not known": [("12 residues", "12 amino acids")],
     "2 numbers": [("5 or 6 mg", "5 mg"), ("1.5 x 102", "150")],
     "a range": [("5-10 mg", "5 mg"), ("7 kg", "5\u201310 kg")],
     "a limit": [("more than 5", "6")],
-    "two numbers": [("1.234", "1,234")],
+    "can be read in two ways": [("1.234", "1,234")],
     "cannot be read": [("1990s", "1990")],
     "as a fraction": [("0.05", "5 %")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
-    "negative because of its words": [("a loss of $5 million", "-$5M")],
-    "not calculated": [("three and a half", "3"), ("3 and a half", "3"), ("half", "0.5"), ("two thirds", "2")],
+    "may make the number negative": [("a loss of $5 million", "-$5M")],
+    "in words, which is not converted to a number": [
+        ("three and a half", "3"),
+        ("3 and a half", "3"),
+        ("half", "0.5"),
+        ("two thirds", "2"),
+    ],
     "may mean 0": [("none", "0")],
 }
 """By the reason: what is said, and the truth."""
@@ -127,7 +132,7 @@ def test_names_dates_and_codes_are_no_quantities(text):
 
 @pytest.mark.parametrize("text", ["F", "MAR1", "BCL2", "a few", None, True, "", "007"])
 def test_a_truth_must_be_a_number(text):
-    with pytest.raises(ValueError, match="NumberWithUnit needs a number"):
+    with pytest.raises(ValueError, match="NumberWithUnit requires a number"):
         NumberWithUnit().check_expected(text)
 
 

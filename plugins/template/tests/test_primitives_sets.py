@@ -114,9 +114,9 @@ def test_case_counts_in_order_where_nothing_is_normalised():
     ],
 )
 def test_a_wrong_truth_is_the_authors_error(primitive, expected):
-    with pytest.raises(ValueError, match="as ground truth"):
+    with pytest.raises(ValueError, match="as the ground truth"):
         primitive.check_expected(expected)
-    with pytest.raises(ValueError, match="as ground truth"):
+    with pytest.raises(ValueError, match="as the ground truth"):
         primitive.check(["a"], expected)
 
 

@@ -123,7 +123,7 @@ def test_substrings_that_occur_everywhere_or_nowhere_are_refused(kind, parameter
 
 
 def test_a_substring_that_normalising_empties_is_refused():
-    with pytest.raises(ValidationError, match=r"'\.\.\.' is empty after \['remove_punctuation'\]"):
+    with pytest.raises(ValidationError, match=r"'\.\.\.' is empty after normalization with \['remove_punctuation'\]"):
         ContainsAny(substrings=["..."], normalize=["remove_punctuation"])
 
 
@@ -211,9 +211,9 @@ def test_literal_match(extracted, expected, passes):
     ],
 )
 def test_a_wrong_truth_is_the_authors_error(primitive, expected):
-    with pytest.raises(ValueError, match=f"{type(primitive).__name__} needs"):
+    with pytest.raises(ValueError, match=f"{type(primitive).__name__} requires"):
         primitive.check_expected(expected)
-    with pytest.raises(ValueError, match="as ground truth"):
+    with pytest.raises(ValueError, match="as the ground truth"):
         primitive.check("a", expected)
 
 

@@ -117,5 +117,5 @@ def test_the_truth_says_whether_the_response_should_have_it(expected):
     primitive = TraceContains(substring="a")
     for fine in (True, False, None):
         primitive.check_expected(fine)
-    with pytest.raises(ValueError, match="needs True or False"):
+    with pytest.raises(ValueError, match="requires True or False"):
         primitive.check_expected(expected)

@@ -98,5 +98,7 @@ def test_a_small_judge_with_a_boolean_field_is_one_warning(
 
     assert len(caplog.messages) == count
     for message in caplog.messages:
-        assert message.startswith("2 of 4 templates have a yes-or-no field, such as that of q1: a small judge (tiny)")
+        assert message.startswith(
+            "yes-or-no fields are used in 2 of 4 templates, such as the template of question q1. A small judge (tiny)"
+        )
         assert message.endswith("use a larger judge (-j)")

@@ -173,7 +173,7 @@ def test_a_wrong_value_is_wrong_and_the_truth_is_right(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TELLING)
 def test_check_names_what_is_not_shown(kind: str) -> None:
-    flaws = [flaw for flaw in find_flaws(bind(TELLING[kind][0])) if "is not shown to the judge" in flaw.what]
+    flaws = [flaw for flaw in find_flaws(bind(TELLING[kind][0])) if "is neither shown to the judge" in flaw.what]
     assert {(flaw.level, flaw.field) for flaw in flaws} == {("warning", "x")}
     assert len(flaws) == (5 if "model" in kind else 2 if "enumeration of one" in kind else 1)
 
@@ -330,23 +330,30 @@ def test_what_stays_a_constraint_is_not_told_to_the_judge_either() -> None:
 @pytest.mark.parametrize(
     ("field", "says"),
     [
-        ("int = VerifiedField('It', 4711, NumericExact(), le=4711)", "the bound of 'x' contains the truth, '4711'"),
-        (f"Literal['ZQX4711'] | int = VerifiedField('It', 'ZQX4711', LiteralMatch(), {SHOW})", "the literal of 'x'"),
+        (
+            "int = VerifiedField('It', 4711, NumericExact(), le=4711)",
+            "the bound of field 'x' contains the ground truth, '4711'",
+        ),
+        (
+            f"Literal['ZQX4711'] | int = VerifiedField('It', 'ZQX4711', LiteralMatch(), {SHOW})",
+            "the literal of field 'x'",
+        ),
         (
             "Note = VerifiedField('It', {'text': 'ZQX4711'}, LiteralMatch())",
-            "the description of 'text' in a model of 'x'",
+            "the description of 'text' in a model of field 'x'",
         ),
         (
             "Note = VerifiedField('It', {'text': 'Note'}, LiteralMatch())",
-            "the name of the class 'Note' of 'x' contains the truth, 'Note'",
+            "the name of the class 'Note' of field 'x' contains the ground truth, 'Note'",
         ),
         (
             "Bcl2Gene = VerifiedField('It', 'BCL2', ExactMatch())",
-            "the name of the class 'Bcl2Gene' of 'x' contains the truth, 'BCL2'",
+            "the name of the class 'Bcl2Gene' of field 'x' contains the ground truth, 'BCL2'",
         ),
         (
             "Box = VerifiedField('It', {'of': {'is_jane_austen': 'Jane Austen'}}, LiteralMatch())",
-            "the name of 'is_jane_austen' in a model of 'of' in a model of 'x' contains the truth, 'Jane Austen'",
+            "the name of 'is_jane_austen' in a model of 'of' in a model of field 'x' contains the ground truth, "
+            "'Jane Austen'",
         ),
     ],
 )
@@ -383,13 +390,13 @@ class Telling(BaseAnswer):
 
 def test_check_names_truths_that_code_of_a_class_shows() -> None:
     bound = template_of_class(Telling).for_question("q")
-    found = [flaw.what.split(" contains")[0] for flaw in find_flaws(bound) if "contains the truth" in flaw.what]
+    found = [flaw.what.split(" contains")[0] for flaw in find_flaws(bound) if "contains the ground truth" in flaw.what]
     assert found == [
-        "the description of 'described'",
-        "the format of 'formatted'",
-        "the exclusion of 'excluding'",
-        "the description of 'gene' in a model of 'told'",
-        "the name of 'zqx4711' in a model of 'told'",
+        "the description of field 'described'",
+        "the format of field 'formatted'",
+        "the exclusion of field 'excluding'",
+        "the description of 'gene' in a model of field 'told'",
+        "the name of 'zqx4711' in a model of field 'told'",
     ]
     assert bound.judge_schema()["properties"]["repeated"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
@@ -424,7 +431,7 @@ def test_several_literals_beside_other_types_are_shown(type: str) -> None:
 @pytest.mark.parametrize("truth", [100, 3])
 def test_a_scale_that_ends_at_the_truth_is_no_flaw(truth: int) -> None:
     bound = bind(f"int = VerifiedField('The percentage', {truth}, NumericExact(), ge=0, le=100)")
-    assert not [flaw for flaw in find_flaws(bound) if "contains the truth" in flaw.what]
+    assert not [flaw for flaw in find_flaws(bound) if "contains the ground truth" in flaw.what]
 
 
 NUMBER = st.none() | st.integers(-20, 20)

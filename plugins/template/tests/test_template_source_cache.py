@@ -209,9 +209,9 @@ def test_code_is_refused_however_many_sources_like_it_were_read():
 @pytest.mark.parametrize(
     ("literal", "says"),
     [
-        ('"no number"', "NumericExact needs a finite number as ground truth, not 'no number'"),
+        ('"no number"', "NumericExact requires a finite number as the ground truth, not 'no number'"),
         ('"\\xZZ"', "the source is not valid Python"),
-        ("'2004' '.5'", "the ground truth '2004.5' of field 'year' does not match its annotation"),
+        ("'2004' '.5'", "the ground truth '2004.5' of field 'year' does not match the field annotation"),
     ],
 )
 def test_errors_name_the_line_of_the_source_at_hand(literal: str, says: str):

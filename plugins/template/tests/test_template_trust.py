@@ -120,11 +120,11 @@ def test_declarations_are_not_executed_with_trust_either(monkeypatch: pytest.Mon
         ("x = 1\n", "no class Answer", None),
         (
             "def f(): pass\nclass A(BaseAnswer):\n    x: str\nclass B(BaseAnswer):\n    x: str\n",
-            "must be named Answer: rename one of A, B",
+            "must be named Answer; rename one of A, B",
             None,
         ),
         ("def f(): pass\nclass Answer(BaseAnswer):\n    x: str\n", "verifies nothing", None),
-        (answer(before="def f(): pass\n").replace("str", "int"), "does not match its", 2),
+        (answer(before="def f(): pass\n").replace("str", "int"), "does not match the field annotation", 2),
     ],
 )
 def test_a_trusted_source_that_is_no_template_is_an_error(source: str, says: str, line: int | None):

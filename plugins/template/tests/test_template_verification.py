@@ -169,7 +169,7 @@ def test_a_template_that_verifies_nothing_is_refused():
 def test_a_wrong_declaration_is_refused_where_the_class_is_made():
     with pytest.raises(TemplateError, match="'gen' \\(did you mean 'gene'"):
         with_strategy(AnyOf("gen"))
-    with pytest.raises(TemplateError, match="does not match its annotation"):
+    with pytest.raises(TemplateError, match="does not match the field annotation"):
 
         class Wrong(BaseAnswer):
             count: int = VerifiedField("How many", "many", LiteralMatch())
@@ -222,10 +222,10 @@ def test_all_patterns_must_be_met_and_none_is_no_success():
         ({"a": 3}, "must be a pattern or a mapping"),
         ({"a": "("}, "cannot be used"),
         ({"a": {"pattern": "x"}}, "has no 'expected'"),
-        ({"a": {"pattern": "x", "expected": "x", "type": "exact"}}, "no key 'type'"),
+        ({"a": {"pattern": "x", "expected": "x", "type": "exact"}}, "unknown key 'type'"),
         ({"a": {"pattern": "x", "expected": "x", "match_type": "exat"}}, "did you mean 'exact'"),
-        ({"a": {"pattern": "x", "expected": "1", "match_type": "count"}}, "whole number"),
-        ({"a": {"pattern": "x", "expected": "xy", "match_type": "all"}}, "needs a list"),
+        ({"a": {"pattern": "x", "expected": "1", "match_type": "count"}}, "requires `expected` to be an integer"),
+        ({"a": {"pattern": "x", "expected": "xy", "match_type": "all"}}, "requires `expected` to be a list"),
     ],
 )
 def test_a_malformed_pattern_is_an_error_not_a_wrong_answer(patterns, says):

@@ -32,7 +32,7 @@ from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import run_stage
 
 TWO_DATES = "01/02/2024"
-WHY = "field day: 01/02/2024 can be two dates"
+WHY = "field day: 01/02/2024 can be read as two different dates"
 
 
 class Found(BaseAnswer):
@@ -247,7 +247,9 @@ def test_a_verify_that_returns_no_verdict_is_an_error(found: Any) -> None:
             return found() if found is _later else found
 
     kind = "coroutine" if found is _later else type(found).__name__
-    with pytest.raises(InvalidAnswer, match=rf"verify\(\) of the template Answer returned a {kind}: it must"):
+    with pytest.raises(
+        InvalidAnswer, match=rf"verify\(\) of the template Answer must .* returned a value of type {kind}\."
+    ):
         Comparison(Answer(gene="BCL2", day="2024-02-01")).passed()
 
 
@@ -281,7 +283,7 @@ def test_numbers_0_and_1_and_empty_values_are_verdicts(found: Any, passed: bool)
 def test_an_async_method_is_refused_with_its_cure(method: str) -> None:
     source = f"{DECLARED}\n    async def {method}(self):\n        return False\n"
 
-    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, but .*: write `def {method}`"):
+    with pytest.raises(TemplateError, match=rf"q, line \d+: Answer.{method} is async, but .*; write `def {method}`"):
         load_template(source, trust=Trust.all(), name="q")
 
 
@@ -289,13 +291,16 @@ def test_a_result_that_is_no_verdict_is_no_correct_item() -> None:
     found = verify("BCL2", source=DECLARED + "\n    def verify(self):\n        return self.gene\n")
 
     assert found.outcome is Outcome.STAGE_ERROR
-    assert "verify() of the template Answer of question q returned a str" in found.why()
+    assert (
+        "verify() of the template Answer for question q must return True, False, None or Undecided(why), but "
+        "returned a value of type str" in found.why()
+    )
 
 
 def test_a_template_that_never_returns_a_verdict_is_refused_before_calls() -> None:
     source = DECLARED + "\n    def verify(self):\n        return (self.gene, self.day)\n"
 
-    with pytest.raises(TemplateError, match=r"fails for every answer.* returned a tuple"):
+    with pytest.raises(TemplateError, match=r"fails for every answer.* returned a value of type tuple"):
         check_samples(load_template(source, trust=Trust.all()).for_question("q"))
 
 
@@ -303,7 +308,7 @@ def test_the_reason_is_bounded_text() -> None:
     cut = Undecided("x" * 5_000).why
 
     assert len(cut) == 2_000
-    assert cut.endswith("x ... (cut, 5,000 characters)")
+    assert cut.endswith("x ... (truncated from 5,000 characters)")
     assert Undecided("y" * 2_000).why == "y" * 2_000
     assert Undecided(ValueError("two dates")).why == "two dates"  # type: ignore[arg-type]
 
@@ -365,7 +370,7 @@ def test_a_primitive_that_answers_something_else_is_named(reply: object) -> None
     class Answer(BaseAnswer):
         gene: str | None = VerifiedField("", ground_truth="x", verify_with=Sloppy(reply=reply))
 
-    message = rf"primitive Sloppy of {__name__} returned {reply!r}.*must return True, False or Undecided"
+    message = rf"primitive Sloppy in {__name__} returned {reply!r}.*must return True, False or Undecided"
     with pytest.raises(InvalidAnswer, match=message):
         Answer(gene="x").verify()
     with pytest.raises(InvalidAnswer, match=message):
@@ -411,7 +416,7 @@ def test_a_correct_item_names_its_undecided_fields() -> None:
     found = verify("BCL-2", source=DECLARED + OWN)
     assert (found.outcome, found.why()) == (
         Outcome.CORRECT,
-        "correct although gene differs from the truth and day is undecided",
+        "correct although gene differs from the ground truth and day is undecided",
     )
 
 
@@ -419,7 +424,7 @@ def test_a_wrong_field_decides() -> None:
     result = verify("TP53")
 
     assert result.outcome is Outcome.WRONG
-    assert result.why() == "gene differs from the truth"
+    assert result.why() == "gene differs from the ground truth"
     assert result.template.field_results == {"gene": False, "day": None}
 
 

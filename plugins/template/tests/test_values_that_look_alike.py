@@ -121,13 +121,13 @@ def test_exact_compares_code_points(truth: str, found: str) -> None:
     "others", [["exact", "lowercase"], ["strip", "exact"], ["exact", SynonymMap(mapping={"a": "b"})]]
 )
 def test_exact_is_refused_beside_other_normalizers(others: list[Any]) -> None:
-    with pytest.raises(ValidationError, match="must be alone"):
+    with pytest.raises(ValidationError, match="cannot be combined with other normalizers"):
         ExactMatch(normalize=others)
 
 
 def test_aliases_that_look_alike_must_agree() -> None:
     assert SynonymMap(mapping={"COX-2": "PTGS2", "COX\u20112": "PTGS2"})("COX\u20102") == "PTGS2"
-    with pytest.raises(ValidationError, match="twice, with two canonical forms"):
+    with pytest.raises(ValidationError, match="occurs more than once with different canonical forms"):
         SynonymMap(mapping={"COX-2": "PTGS2", "COX\u20112": "PTGS1"})
 
 
