@@ -164,7 +164,11 @@ def test_the_lowest_rate_of_several_models_counts(step: Step) -> None:
         ({"fail-under": "0.4"}, 0, ""),
         ({"fail-under": "0.6"}, 1, "is below --fail-under 0.6"),
         ({"max-unjudged": "0"}, 0, ""),
-        ({"max-unjudged": "0", "arguments": "--recordings=one.jsonl\n--partial\n"}, 1, "1 item not judged, more than"),
+        (
+            {"max-unjudged": "0", "arguments": "--recordings=one.jsonl\n--partial\n"},
+            1,
+            "1 item was not judged, which is more than",
+        ),
         ({"benchmark": "missing.yaml"}, 2, "missing.yaml"),
     ],
 )
@@ -299,7 +303,8 @@ def test_the_summary_names_a_model_that_is_not_compared(step: Step) -> None:
     done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
 
     assert done.returncode == 0, done.stdout
-    assert "C (added (karenina)) is not checked: old.results.jsonl has" in step.summary.partition("<details>")[0]
+    shown = step.summary.partition("<details>")[0]
+    assert "C (added (karenina)) was not checked because old.results.jsonl has" in shown
 
 
 def test_the_summary_has_the_reason_of_a_failure(step: Step) -> None:

@@ -183,9 +183,9 @@ def test_a_time_out_keeps_the_trace_and_no_verdict(root: Path) -> None:
     [
         ("absent", "the folder 'absent' does not exist"),
         ("../root/task", "without '..'"),
-        ("/etc", "relative to the root"),
-        ("out", "is a link out of the workspace root"),
-        ("linked", "is a link out of the workspace root"),
+        ("/etc", "relative to the workspace root"),
+        ("out", "is a link that points outside the workspace root"),
+        ("linked", "is a link that points outside the workspace root"),
     ],
 )
 def test_a_refused_workspace_fails_its_items_without_calls(
@@ -331,7 +331,7 @@ def test_two_judges_of_one_answer_share_its_workspace(
     assert left_in(root) == ["task"]
     assert (root / "task/data/code.txt").read_text() == "QX4711"
     links = [one.message for one in caplog.records if "link" in one.message]
-    assert {"python is a link out of the workspace root" in message for message in links} == {True}
+    assert {"python is a link that points outside the workspace root" in message for message in links} == {True}
 
 
 def test_without_copy_only_the_answering_agent_uses_the_original_folder(root: Path, builder: Builder) -> None:

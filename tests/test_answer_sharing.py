@@ -164,5 +164,5 @@ def test_a_run_that_only_judges_refuses_answering_models(tmp_path: Path) -> None
         judged_only(manual, *live, parsing_only=True)
     assert len(caught.value.problems) == 2
     assert "'live0' would be called" in caught.value.problems[0]
-    assert "give recorded answers (manual), or set parsing_only = false" in caught.value.problems[0]
+    assert "use recorded answers (manual), or set parsing_only = false" in caught.value.problems[0]
     assert len(judged_only(manual, *live, parsing_only=False)) == 3

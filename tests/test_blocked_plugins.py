@@ -55,7 +55,7 @@ def test_a_blocked_stage_that_a_setting_needs_is_an_error(
     with pytest.raises(PlanError) as caught:
         plan(blocked, **settings)
     assert (
-        f"the stage {stage} is blocked under [plugins], and {asks} requests it: change one of the two"
+        f"the stage {stage} is blocked under [plugins] but requested by {asks}; change one of the two"
         in caught.value.problems
     )
 

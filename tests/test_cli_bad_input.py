@@ -220,7 +220,7 @@ BAD_YAML = {
     "no questions": (f"{HEAD}questions: []\n", "genes.yaml contains no question"),
     "config of the benchmark": (
         f"{HEAD}config: {{replicates: 3}}\nquestions:\n  - {{question: Q}}\n",
-        "replicates: there is no such configuration name",
+        "replicates: unknown configuration name",
     ),
     "nothing in it": ("", "the file is empty"),
 }
@@ -283,7 +283,10 @@ CODE = """
 def test_code_runs_only_after_it_was_trusted(recordings: Path, judge: str) -> None:
     file = written(GOOD, CODE)
     run = ("run", file, "--recordings", recordings, "--judge", judge, "--json")
-    refused = "line 13: class Answer has the method verify(): this is code that is not trusted, so it was not run"
+    refused = (
+        "line 13: class Answer has the method verify(): the template contains code that is not trusted, so the code "
+        "was not run"
+    )
     assert refused in karenina(*run).err
 
     listed = json.loads(karenina("trust", file, "--json").out)
@@ -308,7 +311,7 @@ def test_nothing_is_trusted_where_nobody_can_be_asked() -> None:
     done = karenina("trust", file)
 
     assert done.code == 2
-    assert "nothing was trusted: there is no terminal for confirmation" in done.err
+    assert "nothing was trusted because there is no terminal for confirmation" in done.err
     assert f"karenina trust {file} --yes" in done.err
     assert json.loads(karenina("trust", file, "--json").out)["code"][0]["trusted"] is False
 
@@ -324,7 +327,7 @@ def test_a_run_names_the_file_whose_code_is_not_trusted(recordings: Path, judge:
 
     done = karenina("run", file, "--recordings", recordings, "--judge", judge)
 
-    assert f"read it, then `karenina trust {file}`" in " ".join(done.err.split())
+    assert f"read the code, then run `karenina trust {file}`" in " ".join(done.err.split())
     assert "--trust-all" in done.err
 
 

@@ -108,7 +108,7 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) 
     assert found["summary"]["pass_rate"]["value"] == 0.5
     assert found["summary"]["usage"]["calls"] == 4
     shown = site.karenina("show", site.folder / found["output"])
-    for words in ("I think that it is BCL2.", "TP53", "gene differs from the truth", "1 of 2 judged"):
+    for words in ("I think that it is BCL2.", "TP53", "gene differs from the ground truth", "1 of 2 judged"):
         assert words in shown.stdout
 
 

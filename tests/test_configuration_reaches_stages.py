@@ -151,7 +151,7 @@ CASES: Final[dict[str, Case]] = {
         ({}, {"recursion_limit_auto_fail": []}), lambda run: "RecursionLimitAutoFail" in run.stages, (True, False)
     ),
     "executor": Case(
-        ("asyncio", "ray"), lambda run: "registered in this process only" in (run.error or ""), (False, True)
+        ("asyncio", "ray"), lambda run: "registered only in this process" in (run.error or ""), (False, True)
     ),
     "plugins": Case(
         ({}, {"block": ["RecursionLimitAutoFail"]}),

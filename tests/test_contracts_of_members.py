@@ -36,7 +36,7 @@ class TestNewCommand(CommandContract):
     prints = "Created word-count"
     refused = {
         ("stage", "2nd"): "'2nd' is not a valid package name",
-        ("widget", "word-count"): "unknown kind of plugin 'widget'",
+        ("widget", "word-count"): "unknown plugin kind 'widget'",
     }
 
 

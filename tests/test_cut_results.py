@@ -50,7 +50,8 @@ def last_line(file: Path) -> int:
 def test_the_whole_results_are_shown_with_a_warning(site: Environment, cut: Path) -> None:
     shown = site.karenina("show", cut)
     assert shown.returncode == 0
-    assert f"ends within line {last_line(cut)}, which is skipped; the 1 results before it are complete" in shown.stderr
+    skipped = f"ends within line {last_line(cut)}, which was skipped; the results before that line (1) are complete"
+    assert skipped in shown.stderr
     assert "1 of 1 judged" in shown.stdout
 
 
@@ -58,7 +59,7 @@ def test_the_whole_results_are_shown_with_a_warning(site: Environment, cut: Path
 def test_commands_for_journals_take_results_with_their_journal(site: Environment, cut: Path, command: str) -> None:
     done = site.karenina(command, cut)
     assert done.returncode == 0, done.stderr
-    assert "genes.results.jsonl is a result file: its journal" in done.stderr
+    assert "genes.results.jsonl is a result file; using its journal" in done.stderr
     if command == "export":
         assert ids(done.stdout) == ["first", "second"]
     if command == "resume":

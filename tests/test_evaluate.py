@@ -133,7 +133,7 @@ def test_a_failing_judge_is_not_a_wrong_answer(judge: Judge) -> None:
         ({}, "pass template=, rubric= or both"),
         ({"rubric": [DOI], "config": {"answering_models": []}}, "answering_models cannot be set here"),
         ({"rubric": [DOI], "judge": "scripted:j", "config": {"parsing_models": []}}, "both specify judges"),
-        ({"rubric": [DOI], "judge": "gpt-5"}, "does not say which interface serves it: write interface:model_name"),
+        ({"rubric": [DOI], "judge": "gpt-5"}, "does not name the interface of the model; write interface:model_name"),
         ({"rubric": [DOI], "config": {"abstention_enabld": True}}, "did you mean 'abstention_enabled'"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_list_of_outputs_in_json_is_many_outputs(judge: Judge) -> None:
     done = command("out.json", "--template", "t.py", "-j", "scripted:j")
 
     assert done.code == 0, done.err
-    assert "the right answers in 'expected_output' are not used" in done.err
+    assert "the correct answers in 'expected_output' are not used" in done.err
     found = VerificationResultSet.load("out.results.jsonl")
     assert [(one.metadata.question_text, one.outcome.value) for one in found] == [
         ("Which?", "correct"),
@@ -199,7 +199,8 @@ def test_outputs_of_other_names_and_places_are_mapped(judge: Judge) -> None:
     assert done.code == 0, done.err
     assert [one.question_id for one in VerificationResultSet.load("out.results.jsonl")] == ["7"]
     assert "has no 'reply': it has said, nr" in command("out.json", *given, "response=reply").err
-    assert "outputs have no 'answer'" in command("out.json", *given, "answer=said").err
+    refused = command("out.json", *given, "answer=said").err
+    assert "cannot map 'answer'; for outputs, --columns maps only response, id and question" in refused
 
 
 def test_a_conversation_in_json_stays_one_output(judge: Judge) -> None:
@@ -218,8 +219,8 @@ def test_a_table_without_outputs_is_refused(judge: Judge) -> None:
 
     assert done.code == 2
     assert (
-        "has no column `response`: give this name to the column with the outputs; the columns are prompt, reply"
-        in done.err
+        "has no column `response`; rename the column that contains the outputs to `response`; the columns are prompt, "
+        "reply" in done.err
     )
     assert not judge.prompts
 
@@ -263,7 +264,7 @@ def test_a_file_with_one_conversation_is_one_output(judge: Judge, name: str, tex
     done = command(name, "--template", "t.py", "-j", "scripted:j")
 
     assert done.code == 0, done.err
-    assert f"{name} is read as one conversation: its last answer is judged." in done.err
+    assert f"{name} was read as one conversation, and its last answer is judged." in done.err
     (found,) = VerificationResultSet.load("talk.results.jsonl")
     assert (found.question_id, found.outcome, found.evaluation_input) == (name, Outcome.CORRECT, "It is BCL2.")
 
@@ -342,7 +343,7 @@ def test_a_json_object_of_no_known_shape_is_refused(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}\n", "line 1 contains no output: give it one of the keys response, output"),
+        ("{}\n", "line 1 contains no output; add one of the keys response, output"),
         ('"a"\n[1]\n', "line 2 is neither a JSON string nor an object"),
         ("{\n", "line 1, column 2: the JSON is incomplete"),
         ("", "contains no outputs"),

@@ -56,7 +56,7 @@ def test_an_address_without_a_path_is_completed(page: ScriptedServer) -> None:
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_https_to_an_http_port_is_told_to_be_http(page: ScriptedServer, interface: str) -> None:
     error = run(interface, page.url.replace("http:", "https:")).metadata.error or ""
-    assert "the server does not use TLS on this port: write http:// instead of https://" in error
+    assert "the server does not use TLS on this port; write http:// instead of https://" in error
 
 
 def test_equal_failures_are_printed_once_with_their_number(page: ScriptedServer, site: Environment) -> None:

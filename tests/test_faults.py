@@ -49,7 +49,7 @@ TOLD: Final[Mapping[str, str]] = {
     "500": "answered HTTP 500: the server is scripted",
     "close": "connection",
     "hang": r"within \d+ s",
-    "cut_json": "sent no usable reply|the stream ended before the reply did",
+    "cut_json": "sent no usable reply|the stream ended before the reply was complete",
     "cut": "connection|the stream ended before",
 }
 

@@ -212,7 +212,7 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
     assert "Getting small and tiny" in done.err
     assert "tiny was never measured." in done.err
     assert len(list(read_results(tmp_path / "karenina-demo.results.jsonl"))) == 2
-    assert (none.code, "karenina-local does: pip install" in none.err) == (2, True)
+    assert (none.code, "install karenina-local, which does: pip install" in none.err) == (2, True)
 
 
 def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,10 @@ def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest
     with use_plugins(plugins):
         runner = CliRunner()
         app = build_app()
-        assert "a plugin adds a command 'show', which Karenina already has" in capsys.readouterr().err
+        assert (
+            "a plugin's 'show' command was ignored because Karenina already has a command with that name"
+            in capsys.readouterr().err
+        )
         assert runner.invoke(app, ["wave"]).output == "hello\n"
         assert "mine" not in runner.invoke(app, ["show", "absent.jsonl"]).output
 
@@ -417,7 +420,7 @@ def test_a_panel_takes_the_place_of_the_judges(plugins: Plugins) -> None:
     assert [one.metadata.parsing_id for one in benchmark.run_verification(config)] == ["a", "b"]
     assert [one.metadata.parsing_id for one in benchmark.run_verification({**config, "run_name": "panel"})] == ["both"]
     plugins.register(offering("karenina_panel", Both()), distribution="another")
-    with pytest.raises(ConfigError, match=r"a run can have one panel of judges, but .* and another"):
+    with pytest.raises(ConfigError, match=r"a run can have only one panel of judges, but .* and another"):
         benchmark.run_verification({**config, "run_name": "panel"})
 
 

@@ -212,7 +212,7 @@ def test_a_server_that_does_not_start_fails_its_items(started: ServerProcesses) 
         (result,) = asyncio.run(only())
     assert result.outcome is Outcome.MODEL_ERROR
     assert "the MCP server 'hills' (" in result.metadata.error
-    assert "it wrote: no map" in result.metadata.error
+    assert "the server wrote: no map" in result.metadata.error
     assert len(started.processes) == 3
     assert server.seen == []
 

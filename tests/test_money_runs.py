@@ -205,7 +205,7 @@ def test_show_prints_costs_by_model_and_unknown_prices(tmp_path: Path, monkeypat
     moved = tmp_path / "moved/known.jsonl"
     moved.parent.mkdir()
     moved.write_bytes(Path("known.jsonl").read_bytes())
-    cure = "which is not in the folder of known.jsonl: copy it there (known.journal)"
+    cure = "which is not in the same folder as known.jsonl; copy the journal (known.journal) there"
     assert cure in said("show", str(moved))
     assert cure in said("compare", str(moved), "known.jsonl")
     assert "Cost  of B: 2 of 4 calls have no price" in said("compare", "known.jsonl", "partly.jsonl")

@@ -63,7 +63,7 @@ def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Environment) 
         assert event.span_id in [call.span_id for call in calls]
     assert told == {
         "first": (1.0, "correct", "every field matches"),
-        "second": (0.0, "wrong", "gene differs from the truth"),
+        "second": (0.0, "wrong", "gene differs from the ground truth"),
     }
     assert len(json.loads(out)["results"]) == 2
     assert [text for text in CONTENT for body in collector.bodies if text in body] == []

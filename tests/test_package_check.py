@@ -90,7 +90,7 @@ FLAWS: dict[str, Flaw] = {
     "never-given": flawed_hook(
         "prompt_instructions(task, interface='openai')",
         "return None",
-        "interface has a default, and is therefore never given: remove it",
+        "interface has a default value, so no argument is ever passed; remove the default value",
     ),
     "returns-nothing": flawed_hook("settings()", "pass", "it returns nothing: return a list"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
@@ -99,7 +99,8 @@ FLAWS: dict[str, Flaw] = {
         "which no installed stage produces; did you mean 'raw_llm_response'?",
     ),
     "other-type": flawed_stage(
-        "requires = {ArtifactKey('raw_llm_response', int)}", "as int, but its type is str: import its key"
+        "requires = {ArtifactKey('raw_llm_response', int)}",
+        "with the type int, but its type is str; import the existing key",
     ),
     "mistyped-place": flawed_stage("after = {'GenerateAnswers'}", "mean 'GenerateAnswer'?"),
     "mistyped-port": flawed_stage("judge_ports = {'parsre'}", "did you mean 'parser'?"),
@@ -124,11 +125,11 @@ FLAWS: dict[str, Flaw] = {
         ADAPTERS,
         ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False").replace("messages, *, info=None", "messages"),
         CORE,
-        "which cannot be called: write async def invoke(self, messages, *, info)",
+        "which cannot be called with the expected arguments; write async def invoke(self, messages, *, info)",
     ),
     "false-tier": flawed_adapter(
         "llm=Port, allowed_in_files=False, tier=AgentTier.DEEP_AGENT",
-        "its tier is DEEP_AGENT, but it has no agent port",
+        "the tier is DEEP_AGENT, but the adapter has no agent port",
     ),
     "mistyped-use": flawed_adapter(
         "llm=Port, allowed_in_files=False, uses=['temprature']", "did you mean 'temperature'?"
@@ -148,7 +149,7 @@ FLAWS: dict[str, Flaw] = {
         "a_library_that_nobody_has, which is not installed",
     ),
     "newer-core": (STAGES, STAGE, 'dependencies = ["karenina-core>=7"]', "requires karenina-core>=7, but"),
-    "newer-python": (STAGES, STAGE, CORE, "it requires Python >=4"),
+    "newer-python": (STAGES, STAGE, CORE, "the package requires Python >=4"),
     "untyped": (STAGES, STAGE, CORE, "has no py.typed"),
 }
 PROGRAM = """
@@ -217,7 +218,7 @@ def test_a_package_has_three_kinds_of_names(flawed: Environment, name: str) -> N
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[0] == "word-count 1.2.3"
     assert "ok      Entry points: karenina.stages: WordCount = word_count" in done.stdout
-    assert done.stdout.splitlines()[-1] == "No check failed."
+    assert done.stdout.splitlines()[-1] == "No checks failed."
 
 
 def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
@@ -240,7 +241,7 @@ def test_a_distribution_without_entry_points_is_told_so() -> None:
     _, found = check_package("packaging")
 
     (problem,) = [one.text for one in found if one.state == "problem" and one.area == "Entry points"]
-    assert "has no entry point of Karenina" in problem
+    assert "has no Karenina entry point" in problem
 
 
 def test_names_that_nothing_has_raise() -> None:

@@ -188,7 +188,7 @@ def unmet_conditions(run: RandomRun, groups: Mapping[tuple[str, str], Counted]) 
         elif one.low < Fraction(str(run.fail_under)):
             yield "The pass rate"
         if one.items - one.judged > run.max_unjudged:
-            yield "not judged, more than --max-unjudged"
+            yield "not judged, which is more than --max-unjudged"
 
 
 def check_printed(groups: Mapping[tuple[str, str], Counted], text: str) -> None:

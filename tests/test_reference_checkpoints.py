@@ -218,7 +218,7 @@ FORMS: list[tuple[str, str, str, float, float, dict[str, Any], str | None]] = [
         {"kind": "boolean", "model_override": {"id": "m", "endpoint_api_key": "abc"}, **AGENT},
         "an API key",
     ),
-    ("manual", "ManualRubricTrait", "ManualRubricTrait", 1, 0, {}, "no installed plugin has traits of type"),
+    ("manual", "ManualRubricTrait", "ManualRubricTrait", 1, 0, {}, "no installed plugin provides traits of type"),
 ]
 IDS = [form[0] for form in FORMS]
 
@@ -322,7 +322,7 @@ def test_unused_values_are_named_without_json_ld_keys(tmp_path: Path, caplog: py
     Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global") for form in forms]))
     (note,) = caplog.messages
     assert note.endswith(
-        "values that traits of this kind do not use: min_score (trait 'llm-boolean-defaults'); "
+        "some traits contain values that are not used by their type: min_score (trait 'llm-boolean-defaults'); "
         "max_score (trait 'llm-boolean-defaults'); tn_instructions (trait 'metric-tp-only-with-tn')"
     )
 
@@ -391,6 +391,6 @@ def test_the_model_of_an_agentic_trait_is_valid(tmp_path: Path, caplog: pytest.L
     model = ModelConfig.model_validate(trait.model_override)
     assert (model.id, model.temperature) == ("m", 0.1)
     assert any(
-        "values that traits of this kind do not use: model_override (trait 'agentic-model')" in one
+        "some traits contain values that are not used by their type: model_override (trait 'agentic-model')" in one
         for one in caplog.messages
     )

@@ -128,8 +128,8 @@ def test_a_second_release_of_a_day_updates_the_citation(checkout: Path) -> None:
     [
         (["0.0.1"], "0.0.1 is not later than"),
         (["next"], "'next' is not a version; write one such as 0.2.0 or 0.2.0rc1"),
-        ([], "give either a version or --check"),
-        (["9.9.9", "--check"], "give either a version or --check"),
+        ([], "specify either a version or --check"),
+        (["9.9.9", "--check"], "specify either a version or --check"),
     ],
 )
 def test_a_wrong_release_changes_nothing(checkout: Path, arguments: list[str], message: str) -> None:
@@ -147,7 +147,10 @@ def test_a_release_without_changes_is_refused(checkout: Path) -> None:
     done = release(checkout, "0.97.0")
 
     assert done.returncode == 2
-    assert 'CHANGELOG.md has nothing under "## Unreleased": describe there what has changed for users' in done.stderr
+    assert (
+        'CHANGELOG.md has nothing under "## Unreleased"; add a description of the user-visible changes there'
+        in done.stderr
+    )
     assert release(checkout, "--check").returncode == 0
 
 
@@ -169,7 +172,7 @@ def test_wheels_of_two_builds_are_not_mixed(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "is not empty: move its files away, or choose another folder" in done.stderr
+    assert "is not empty; move its files, or choose another folder" in done.stderr
 
 
 def test_wheels_that_are_not_there_are_not_tried(tmp_path: Path) -> None:
@@ -177,4 +180,4 @@ def test_wheels_that_are_not_there_are_not_tried(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "does not contain a wheel of karenina: run scripts/build_wheels.py first" in done.stderr
+    assert "does not contain a wheel of karenina; run scripts/build_wheels.py first" in done.stderr

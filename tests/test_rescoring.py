@@ -142,7 +142,7 @@ def test_a_missing_reply_is_an_error_of_its_item(tmp_path: Path, models: Scripte
     found = rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
     assert models.requests == []
     assert [change.item[0] for change in found.missing] == ["q1", "q1"]
-    assert "contains no reply of 'j'" in found.missing[0].why
+    assert "contains no reply from 'j'" in found.missing[0].why
     assert (found.after.judged, found.after.not_judged) == (2, 2)
     assert found.flips == []
 
@@ -180,7 +180,7 @@ def test_only_items_of_the_run_are_rescored(tmp_path: Path, models: ScriptedMode
     benchmark.add_questions([question(3, source(3.0))])
     found = rescore(journal, benchmark, config(models))
     assert (found.after.items, found.gone, found.new) == (2, 2, 1)
-    with pytest.raises(ConfigError, match="no question of the benchmark has a result"):
+    with pytest.raises(ConfigError, match="no question in the benchmark has a result"):
         rescore(journal, Benchmark.create("empty"), config(models))
 
 
@@ -379,16 +379,17 @@ def test_labels_of_the_run_are_asked_again_where_a_truth_changed(tmp_path: Path,
     file.write_text(file.read_text().replace("ground_truth=2", "ground_truth=9"))
     command("rescore", journal, "-o", new)
 
-    assert "from before the truth changed, left out of rates: q2" in command("calibrate", new)
-    assert f"left out of rates: q2; `karenina label {new}` asks again" in command("show", new)
+    assert "from before the ground truth changed (left out of rates): q2" in command("calibrate", new)
+    assert f"(left out of rates): q2; to label again, use `karenina label {new}`" in command("show", new)
     sheet = tmp_path / "again.csv"
     command("label", new, "--sheet", sheet)
-    assert "the truth changed since ann labelled the answer; it was value: 2; unit: m" in sheet.read_text("utf-8")
+    changed = "the ground truth has changed since ann labelled the answer; it was value: 2; unit: m"
+    assert changed in sheet.read_text("utf-8")
     again = command("label", new, "--labeller", "ann", type="n\n" * 4)
     assert again.count("Is the answer right?") == 2
     assert "Does the answer say" not in again
     for results in (old, new):
-        assert "before the truth changed" not in command("calibrate", results)
+        assert "before the ground truth changed" not in command("calibrate", results)
 
 
 def test_a_report_is_shown_with_its_flips(tmp_path: Path, models: ScriptedModels) -> None:

@@ -163,7 +163,9 @@ def _stage(result: VerificationResult, name: str) -> tuple[str, str | None]:
 def test_code_that_is_not_trusted_is_named_before_the_run(caplog: pytest.LogCaptureFixture) -> None:
     run(SHORT, FOUR)
     (warned,) = [line for line in caplog.messages if "not trusted" in line and "cannot be scored" in line]
-    assert warned.startswith("traits that cannot be scored, because their code is not trusted: 'short'; read the code")
+    assert warned.startswith(
+        "the following traits cannot be scored because their code is not trusted: 'short'. Read the code"
+    )
 
 
 def test_scoring_again_prints_no_pass_rate_of_scores(site: Environment) -> None:

@@ -255,7 +255,7 @@ def test_an_interrupted_conversation_is_scored_completely_or_not_at_all(full: bo
         ("template_and_rubric", None),
         (
             "rubric_only",
-            "1 of 3 questions have no rubric traits, and the evaluation mode rubric_only evaluates",
+            "1 of 3 questions have no rubric traits, and evaluation_mode rubric_only evaluates",
         ),
     ],
 )

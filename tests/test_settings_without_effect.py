@@ -48,6 +48,6 @@ def test_settings_that_are_used_or_defaults_are_not_reported(
 def test_equal_models_under_two_ids_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     models = [{"id": id, "interface": "scripted", "model_name": "m"} for id in ("m", "n")]
     assert warnings_of(caplog, parsing_models=models) == [
-        "the judges 'm' and 'n' differ only in their ids, so they share replies and have equal results: remove one; "
-        "replicate_count calls a model several times"
+        "the judges 'm' and 'n' differ only in their ids, so they share replies and have equal results; remove one of "
+        "them (to call a model several times, use replicate_count)"
     ]

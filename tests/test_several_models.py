@@ -57,7 +57,7 @@ def test_recordings_added_to_a_run_leave_the_name_of_the_first() -> None:
     done = karenina("compare", "main.results.jsonl", "new.results.jsonl", "--fail-on-regression")
 
     assert done.code == 0, done.err
-    assert "C (poor (new)) is not checked: main.results.jsonl has no results of this model." in done.err
+    assert "C (poor (new)) was not checked because main.results.jsonl has no results from this model." in done.err
     assert "B (" not in done.err
 
 
@@ -72,7 +72,7 @@ def test_results_with_the_name_recorded_are_to_be_written_again() -> None:
     karenina(*run, "-o", "old.results.jsonl")
     rename("old.results.jsonl", "good", "recorded")
     karenina(*run, "--recordings", "poor.jsonl", "-o", "new.results.jsonl")
-    cure = "has recordings under the name 'recorded', which are now named after their file: write it again"
+    cure = "contains recordings under the name 'recorded', but recordings are now named after their file, so write"
 
     done = karenina("compare", "old.results.jsonl", "new.results.jsonl", "--fail-on-regression", "100")
     assert (done.code, "B (good), C (poor) are compared with A (recorded), which is another model" in done.err) == (
@@ -118,7 +118,7 @@ def test_a_dry_run_refuses_recordings_that_the_run_refuses() -> None:
 
     assert [one.code for one in ended] == [2, 2]
     assert ended[0].err == ended[1].err
-    options = shlex.split(ended[0].err.partition("an option of its own, ")[2])
+    options = shlex.split(ended[0].err.partition("with its own option: ")[2])
     assert options[::2] == ["--answering", "--answering"]
     done = karenina("run", "genes.yaml", *options, "--json", "--quiet")
     assert {one["answering"] for one in json.loads(done.out)["summary"]["groups"]} == {"good", "poor"}
@@ -162,7 +162,7 @@ def test_each_model_has_its_limit_of_unjudged_items(two_models: tuple[str, ...])
 
     failed = karenina(*allowed, "--max-unjudged=1", "--max-unjudged=good=0")
     assert failed.code == 1
-    assert "2 items of poor not judged, more than --max-unjudged 1." in failed.err
+    assert "2 items of poor were not judged, which is more than --max-unjudged 1." in failed.err
     assert karenina(*allowed, "--max-unjudged=0", "--max-unjudged=poor=2").code == 0
 
 
@@ -180,9 +180,9 @@ def test_a_model_without_a_judged_item_is_named(two_models: tuple[str, ...]) -> 
     [
         ("--fail-under=pore=0.5", "'pore'; did you mean 'poor'?"),
         ("--fail-under=poor judged by pore=0.5", "no such judge; did you mean 'poor judged by poor'?"),
-        ("--fail-under=0.9, --fail-under=0.1", "two limits are given without a name"),
-        ("--max-unjudged=poor=0, --max-unjudged=poor=9", "two limits are given for 'poor'"),
-        ("--fail-under=poor=70", "70 is not a share from 0 to 1: write 0.7 for 70%"),
+        ("--fail-under=0.9, --fail-under=0.1", "two limits were given without a model"),
+        ("--max-unjudged=poor=0, --max-unjudged=poor=9", "two limits were given for 'poor'"),
+        ("--fail-under=poor=70", "a share must be from 0 to 1, not 70; use 0.7 for 70%"),
         ("--fail-under=half", "'half' is not a valid share"),
         ("--max-unjudged=poor=-1", "'-1' is not a valid number of items"),
     ],

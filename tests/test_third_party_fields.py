@@ -193,19 +193,19 @@ WRONG = {
     "a value": (("level: 3", "level: 9"), "word_rules.level: Input should be less than or equal to 5"),
     "a name": (
         ("level: 3", "levle: 3"),
-        "word_rules.levle: no plugin has such a field; did you mean 'word_rules.level'?",
+        "word_rules.levle: no plugin has a field with that name; did you mean 'word_rules.level'?",
     ),
     "a plugin": (("word_rules: {level", "wort_rules: {level"), "if wort_rules is the package of a plugin, install it"),
     "a plugin with a dot": (
         ("word_rules: {level: 3}", "wort.level: 3"),
-        "no plugin wort is installed: pip install wort",
+        "the plugin wort is not installed: pip install wort",
     ),
-    "an option": (("words: 5", "wrods: 5"), "word_rules.wrods: no plugin has such a field; did you mean"),
+    "an option": (("words: 5", "wrods: 5"), "word_rules.wrods: no plugin has a field with that name; did you mean"),
     "an option's value": (("words: 5", "words: 0"), "word_rules.words: Input should be greater than or equal to 1"),
     "a primitive": (("word_rules.SameWords", "SameWords"), "did you mean 'word_rules.SameWords'?"),
-    "a setting": (("limit: 20", "limmit: 20"), "word_rules.limmit: there is no such configuration name"),
+    "a setting": (("limit: 20", "limmit: 20"), "word_rules.limmit: unknown configuration name"),
     "two forms": (("word_rules: {level: 3}", "word_rules: {level: 3}\n    word_rules.level: 3"), "is given twice"),
-    "a trait's field": (("strict: true", "strickt: true"), "word_rules.strickt: no plugin has such a field"),
+    "a trait's field": (("strict: true", "strickt: true"), "word_rules.strickt: no plugin has a field with that name"),
 }
 
 
@@ -251,7 +251,7 @@ def test_options_are_checked_however_a_source_writes_them(site: Environment, spe
     run = site.karenina("run", file, "--config", config)
 
     assert run.returncode == 2
-    assert "word_rules.wrods: no plugin has such a field" in run.stderr
+    assert "word_rules.wrods: no plugin has a field with that name" in run.stderr
 
 
 @pytest.mark.parametrize("text", ["{word_rules: {words_file: /etc/hosts}}", "{word_rules.words_file: /etc/hosts}"])
@@ -313,4 +313,4 @@ def test_without_the_plugin_its_names_are_errors_with_a_cure(tmp_path: Path) -> 
     checked = bare.karenina("check", file)
 
     assert checked.returncode == 2
-    assert "no plugin word_rules is installed: pip install word-rules" in checked.stdout + checked.stderr
+    assert "the plugin word_rules is not installed: pip install word-rules" in checked.stdout + checked.stderr

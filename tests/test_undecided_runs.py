@@ -73,7 +73,7 @@ def days() -> Days:
             1,
             "The pass rate, 0.7 if the 2 undecided items are wrong, is below --fail-under 0.8.",
         ),
-        (("--max-unjudged", "1"), 1, "2 items not judged, more than --max-unjudged 1."),
+        (("--max-unjudged", "1"), 1, "2 items were not judged, which is more than --max-unjudged 1."),
     ],
 )
 def test_a_condition_uses_the_lower_rate(days: Days, more: tuple[str, ...], code: int, says: str) -> None:

@@ -118,7 +118,7 @@ def test_the_reason_prints_code_points_of_texts_that_look_alike(
 
 def test_the_reason_prints_no_code_points_otherwise(judged: Judged) -> None:
     for value in ("TP53", "brca2", None):
-        assert judged("ground_truth: BRCA1", value).why() == "field differs from the truth"
+        assert judged("ground_truth: BRCA1", value).why() == "field differs from the ground truth"
 
 
 RAISING = """

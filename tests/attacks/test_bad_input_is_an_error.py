@@ -142,7 +142,7 @@ def test_an_unusable_template_is_refused_on_load(source: str) -> None:
 
 
 CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
-    "a number as name": ("c.yaml", "1: 2\n", "1: there is no such configuration name"),
+    "a number as name": ("c.yaml", "1: 2\n", "1: unknown configuration name"),
     "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be text"),
     "a hexadecimal number in YAML": ("c.yaml", f"replicate_count: 0x{'f' * 50_000}\n", "line 1"),
     "a hexadecimal number in TOML": (
@@ -201,7 +201,7 @@ RECORDINGS: dict[str, tuple[Any, str]] = {
     ),
     "a number as arguments": (
         make_message(tool_calls=[{"id": "a", "name": "x", "arguments": 5}]),
-        "the arguments of a call are int, not an object",
+        "the arguments of a call must be an object, not int",
     ),
     "choices: 5": (make_exchange({"choices": 5}), "the field 'choices' is int, not a list"),
     "choices: [5]": (make_exchange({"choices": [5]}), "an entry of choices is int, not an object"),

@@ -183,7 +183,7 @@ WIDE = (
 TEXTS: dict[str, tuple[str, Use, str, str]] = {
     "lists in lists by aliases": ("b.yaml", shown, "karenina: 1\nname: x\na: &a [l]\n" + LISTS, "aliases"),
     "lists in lists by aliases in a configuration": ("c.yaml", configured, "a: &a [l]\n" + LISTS, "aliases"),
-    "mappings merged again and again": ("c.yaml", configured, "a: &a {k: 1}\n" + MERGES, "no such configuration name"),
+    "mappings merged again and again": ("c.yaml", configured, "a: &a {k: 1}\n" + MERGES, "unknown configuration name"),
     "a wide mapping merged a thousand times": ("c.yaml", configured, WIDE, "aliases"),
     "an alias in what it names": ("c.yaml", configured, "prompt_config: &a {x: *a}", "alias"),
     "a mapping merged into itself": ("c.yaml", configured, "prompt_config: &a {<<: *a}", "alias"),

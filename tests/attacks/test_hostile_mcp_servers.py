@@ -182,7 +182,7 @@ def test_a_schema_of_a_tool_cannot_hold_the_run_up(notes: Path) -> None:
         ("many tools", "tools"),
         ("long description", "characters"),
         ("long name", "characters"),
-        ("odd schema", "violates the protocol"),
+        ("odd schema", "the server violated the protocol"),
         ("silent", "did not answer within 3 s"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_rescored_benchmark_is_not_trusted_by_its_journal(
     done = victim.karenina("rescore", journal, stranger.folder / "code.yaml")
 
     assert not marker.exists()
-    assert "this is code that is not trusted, so it was not run" in " ".join(done.stderr.split())
+    assert "the template contains code that is not trusted, so the code was not run" in " ".join(done.stderr.split())
 
 
 def test_trust_for_a_run_ends_when_the_content_changes(victim: User, server: RecordingServer, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_trust_for_a_run_ends_when_the_content_changes(victim: User, server: Rec
     victim.write("code.yaml", with_code(hostile))
     done = victim.karenina("resume", journal)
 
-    assert "The run's --trust-all does not apply" in done.stderr
+    assert "The run's --trust-all no longer applies because something has changed" in done.stderr
     assert not hostile.exists()
 
 
@@ -152,7 +152,7 @@ def test_folder_plugins_and_executor_of_a_journal_are_not_used(
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [one["question_id"] for one in found["flips"]] == ["first"]
-    assert "Not taken from the journal" in done.stderr
+    assert "Some settings were not taken from the journal" in done.stderr
     assert victim.karenina("resume", journal, script=True).returncode == 2
     assert server.seen == []
 
@@ -556,7 +556,7 @@ def test_only_the_command_line_chooses_the_judge_that_is_called(
     given = victim.karenina("rescore", journal, mine, "--ask", "-j", f"openai:m@{server.url}", "--json")
 
     assert refused.returncode == 2
-    assert "--ask takes its judges from the command line" in refused.stderr
+    assert "--ask takes judges from the command line" in refused.stderr
     assert given.returncode == 0, given.stderr
     assert [one["question_id"] for one in json.loads(given.stdout)["flips"]] == ["first"]
     assert server.seen == []

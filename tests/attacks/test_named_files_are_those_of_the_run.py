@@ -333,11 +333,11 @@ CHANGES: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "the benchmark": (lambda folder: edit(folder, "The gene", "A gene"), ["the content of {0}/genes.yaml has changed"]),
     "a link to recordings": (
         lambda folder: link(folder / "link.jsonl", "../secret.jsonl"),
-        ["link.jsonl was {1}/rows.jsonl, and now leads to {1}/secret.jsonl"],
+        ["link.jsonl was {1}/rows.jsonl and now points to {1}/secret.jsonl"],
     ),
     "the folder": (
         exchange_folder,
-        ["{0} was {0}, and now leads to {1}/other", "the content of {0}/genes.yaml has changed"],
+        ["{0} was {0} and now points to {1}/other", "the content of {0}/genes.yaml has changed"],
     ),
 }
 

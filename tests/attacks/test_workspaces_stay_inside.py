@@ -127,7 +127,7 @@ def test_links_in_a_workspace_lead_nowhere_outside(site: Environment, root: Path
     reads = ("data/link", "data/link/secret.txt", "data/link/passwd", "data/hop")
     printed, sent = attack(site, root, "task", f"workspace_copy={copied}", reads=reads)
 
-    assert "is a link out of the workspace root" in printed
+    assert "is a link that points outside the workspace root" in printed
     assert SECRET not in printed + sent
     assert "root:" not in printed + sent
 
@@ -135,12 +135,12 @@ def test_links_in_a_workspace_lead_nowhere_outside(site: Environment, root: Path
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("..", "use a path relative to the root"),
-        ("../root/../", "use a path relative to the root"),
-        ("task/../..", "use a path relative to the root"),
-        ("/etc", "use a path relative to the root"),
+        ("..", "must be a path relative to the workspace root"),
+        ("../root/../", "must be a path relative to the workspace root"),
+        ("task/../..", "must be a path relative to the workspace root"),
+        ("/etc", "must be a path relative to the workspace root"),
         (".", "is the workspace root itself"),
-        ("out", "is a link out of the workspace root"),
+        ("out", "is a link that points outside the workspace root"),
         ("task\n", "does not exist"),
         ("t\u202eask", "does not exist"),
     ],
