@@ -121,7 +121,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
     long = [word for word in words if len(word) > _LONGEST]
     line = " ".join(shlex.quote(_on_one_line(word)) if word not in long else "..." for word in words)
     left_out += others
-    note = f"\n(left out; add them if you need them: {', '.join(map(_on_one_line, left_out))[:500]})"
+    note = f"\n(left out; add these if you need them: {', '.join(map(_on_one_line, left_out))[:500]})"
     return line + (note if left_out else "")
 
 

@@ -87,7 +87,12 @@ class RestrictedValues(ConfigError):
     """
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
-        named = f"karenina trust {quote(str(file))}" if file is not None else 'trust="all" in Python'
+        cure = (
+            f"use `karenina trust {quote(str(file))}`, which stores your trust in exactly these values, or "
+            "--trust-all, which trusts the whole file, including its code, for this run"
+            if file is not None
+            else 'pass trust="all" in Python, which trusts the whole benchmark, including its code'
+        )
         source = str(file) if file is not None else "the benchmark"
         lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
         super().__init__(
@@ -95,8 +100,7 @@ class RestrictedValues(ConfigError):
                 f"{source} sets values that can start programs, choose where requests and keys are sent, name files, "
                 "choose plugins, or change prices. They need your trust, and need it again if a link or a program "
                 f"that they name has changed:\n{lines}\nNothing was started, opened or sent. To accept these values, "
-                f"use `{named}`, which stores your trust in exactly these values, or --trust-all, which trusts the "
-                "whole file, including its code, for this run; or set the values yourself (-a, -j, -c, --set)."
+                f"{cure}; or set the values yourself (-a, -j, -c, --set)."
             ]
         )
         self.file = file

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _RECORDINGS_CURE = (
-    "add a recording for every question, with the question's id or text, or run with only the matching recordings: "
-    "--partial (partial_recordings = true)"
+    "add a recording for every question, with the question's id or text, or use --partial "
+    "(partial_recordings = true) to run with only the matching recordings"
 )
 _OF_ADAPTERS: Final = (
     "model_provider",
@@ -254,7 +254,7 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
     `role` describes the model in the warning, such as "judge".
     """
     for name, why in unused:
-        logger.warning("%s %r: %s is set but has no effect because %s; remove it", role, model.id, name, why)
+        logger.warning("%s %r: %s is set but has no effect because %s; remove the setting", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:

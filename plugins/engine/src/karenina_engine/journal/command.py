@@ -106,7 +106,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
-                raise ConfigError([f"{name} is not stored because it is a secret; set its environment variable"])
+                raise ConfigError([f"{name} was not stored because it is a secret; set its environment variable"])
             values[name] = given[name]
     return values
 

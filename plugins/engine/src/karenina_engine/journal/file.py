@@ -63,7 +63,8 @@ class JournalDamaged(JournalError):
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
             f"the journal {path} is damaged: {what}. Run `karenina journal repair {quote(str(path))}` to keep what "
-            "can be read, or run the command with --fresh to start a new journal and keep this one under another name"
+            "can be read, or repeat the run command with --fresh to start a new journal and keep this one under "
+            "another name"
         )
 
 

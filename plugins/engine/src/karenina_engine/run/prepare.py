@@ -317,8 +317,8 @@ class _ReadResults:
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
-                "--skip-done %s: the text of %s has changed since that run (the first is %r); questions with changed "
-                "text run again",
+                "--skip-done %s: the text of %s has changed since the earlier run (the first is %r); questions with "
+                "changed text run again",
                 *(self.file, quantity(len(self.changed), "question"), first),
             )
         elif self.strange and not self.known:
