@@ -227,7 +227,7 @@ class _PartCheck:
             what = (
                 "in a single row or string"
                 if self._level
-                else "outside its rows, for example for formats and merged cells"
+                else "outside its rows (for example, for formats and merged cells)"
             )
             what = f"the part has more than {self._element_limit:,} XML elements {what}"
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")

@@ -201,7 +201,7 @@ def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...
         mine = [problem for problem in error.problems if name in problem]
         if mine:
             return Finding("Plan", "problem", f"cannot place {name} in the plan{line}: {'; '.join(mine)}")
-        return Finding("Plan", "warning", f"cannot make a plan here to show the place of {name}: {error.problems[0]}")
+        return Finding("Plan", "warning", f"cannot make a plan to show the position of {name}: {error.problems[0]}")
     return Finding("Plan", "ok", f"{name} {_place(plan, name)}{line}")
 
 

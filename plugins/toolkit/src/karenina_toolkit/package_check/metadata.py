@@ -153,8 +153,9 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
     try:
         if python is not None and not SpecifierSet(python).contains(platform.python_version(), prereleases=True):
             problems.append(
-                f"the package requires Python {python}, but this is Python {platform.python_version()}; change one "
-                "of them"
+                f"the package requires Python {python}, but this is Python {platform.python_version()}; use a "
+                "different "
+                "Python version, or change requires-python"
             )
     except InvalidSpecifier:
         problems.append(

@@ -182,7 +182,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
         if not isinstance(getattr(spec, name), bool):
             yield (
                 "problem",
-                f"{name} must be true or false, not {getattr(spec, name)!r}; write, for example, {name}=True",
+                f"{name} must be True or False, not {getattr(spec, name)!r}; write, for example, {name}=True",
             )
     if spec.tier is AgentTier.DEEP_AGENT and spec.agent is None:
         yield "problem", "the tier is DEEP_AGENT, but the adapter has no agent port; write agent=..., or omit the tier"

@@ -214,5 +214,5 @@ def _camel(key: str) -> str:
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
     """Return `value` if it is an object. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, Mapping):
-        raise TraceFormatError(f"a {kind} must be an object, not {type(value).__name__}")
+        raise TraceFormatError(f"{kind} must be an object, not {type(value).__name__}")
     return value
