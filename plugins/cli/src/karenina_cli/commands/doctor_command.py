@@ -125,7 +125,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding("Plugins", "warning", f"{info.name} of {info.distribution} is blocked under [plugins]")
     loaded = [info for info in infos if info.state == "loaded"]
     yield Finding(
-        "Plugins", "ok", f"{len(loaded)} loaded, from {len({plugin.distribution for plugin in loaded})} distributions"
+        "Plugins",
+        "ok",
+        f"{len(loaded)} loaded from {quantity(len({plugin.distribution for plugin in loaded}), 'distribution')}",
     )
 
 

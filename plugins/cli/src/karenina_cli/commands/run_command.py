@@ -111,8 +111,8 @@ def run(
         str | None,
         typer.Option(
             metavar="USD",
-            help="The maximum to spend, in US dollars, including earlier runs with the journal. The run stops when "
-            "the budget is used up, and can be resumed with a higher budget.",
+            help="The maximum amount to spend, in US dollars, including earlier runs with the journal. The run stops "
+            "when the budget is used up, and can be resumed with a higher budget.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -202,9 +202,7 @@ def run(
 def resume(
     ctx: typer.Context,
     journal: JournalFile,
-    budget: Annotated[
-        str | None, typer.Option(metavar="USD", help="A new budget to replace that of the run, in US dollars.")
-    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="USD", help="A new budget for the run, in US dollars.")] = None,
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
 ) -> None:

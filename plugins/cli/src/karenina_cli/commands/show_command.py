@@ -17,7 +17,7 @@ from karenina_core.text import compose, did_you_mean
 from karenina_terminal import completion
 from karenina_terminal.options import TableOptions, with_option_groups
 from karenina_terminal.screen import get_screen
-from karenina_toolkit.printable import shorten
+from karenina_toolkit.printable import quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -235,11 +235,11 @@ def _matching_items(results: Sequence[VerificationResult], questions: Mapping[st
         return exact
     digits = word.removeprefix("#")
     if digits.isdecimal() and digits.isascii():
-        number = int(digits)
+        number, count = int(digits), len(results)
         return (
             {number - 1}
-            if 0 < number <= len(results)
-            else f"item {number} does not exist; the number of items is {len(results)}"
+            if 0 < number <= count
+            else f"item {number} does not exist; there {'is' if count == 1 else 'are'} {quantity(count, 'item')}"
         )
     text = word.casefold()
     ids = [id for id in questions if compose(id).casefold().startswith(text)]
