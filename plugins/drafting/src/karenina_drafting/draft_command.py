@@ -85,13 +85,10 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
     open_ones = every_open[:limit]
     wanted = tuple(question for question in open_ones if (question.raw_answer or "").strip())
     if not wanted:
-        why = (
-            "all questions already have a template"
-            if questions and not open_ones
-            else "none of the questions has an answer"
-        )
+        if questions and not open_ones:
+            raise ConfigError(["there is nothing to draft because all of the questions already have a template"])
         cure = "add an `answer` column (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
-        raise ConfigError([f"there is nothing to draft because {why}; {cure}"])
+        raise ConfigError([f"there is nothing to draft because none of the questions has an answer; {cure}"])
     missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))
 
