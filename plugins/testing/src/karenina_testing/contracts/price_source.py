@@ -56,7 +56,7 @@ class PriceSourceContract(PluginContract):
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
         """Return the cost of `usage`, in dollars. Fails if the list does not contain the model."""
         listed = self.source.tariff(model_name, served_by)
-        assert listed is not None, f"the price list has no price for {model_name!r} at {served_by!r}"
+        assert listed is not None, f"the price list has no price for {model_name!r} (served_by is {served_by!r})"
         picodollars = listed[0].cost(usage)
         assert isinstance(picodollars, int), "create rates with Rates.per_million, from Decimal values"
         return Decimal(picodollars).scaleb(-12)

@@ -56,9 +56,9 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
         raise TypeError("expected a JSON object")
     item = next((str(case[name]) for name in ("item", "question", "case") if name in case), None)
     if item is None:
-        raise ValueError("the item is missing; add item, question or case")
+        raise ValueError("the item is missing; add the key 'item', 'question' or 'case'")
     if case.get("side") not in (None, "answer", "judge"):
-        raise ValueError(f"side must be answer or judge, not {case['side']!r}; leave out side for both")
+        raise ValueError(f"side must be 'answer' or 'judge', not {case['side']!r}; omit side to script both")
     if "fault" in case:
         return item, case.get("side"), faults.named(case["fault"])
     if "text" in case:
