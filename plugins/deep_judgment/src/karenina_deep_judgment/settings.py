@@ -225,7 +225,9 @@ class DeepJudgmentSettings(BaseModel):
         """Return `wishes`. Raises `ValueError` if they are missing in `custom` mode, or present in another mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
-            raise ValueError("deep_judgment_rubric_mode is custom; list the traits here, with their settings")
+            raise ValueError(
+                "deep_judgment_rubric_mode is custom, which requires this setting; list the traits and their settings"
+            )
         if mode not in ("custom", None) and wishes is not None:
             raise ValueError(
                 f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}"
