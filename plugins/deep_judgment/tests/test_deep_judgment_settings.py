@@ -56,7 +56,7 @@ def test_enabled_means_full_and_the_mode_says_more(given: dict[str, Any], mode: 
     [
         ({"deep_judgment_enabled": True, "deep_judgment_mode": "disabled"}, "remove one of the two"),
         ({"deep_judgment_fuzzy_match_threshold": 80}, "less than or equal to 1"),
-        ({"deep_judgment_rubric_mode": "custom"}, "list the traits here"),
+        ({"deep_judgment_rubric_mode": "custom"}, "list the traits and their settings"),
         ({"deep_judgment_rubric_config": {"global": {"a": {}}}}, "has an effect only if"),
         (
             {"deep_judgment_rubric_mode": "custom", "deep_judgment_rubric_config": {"global": {"a": {"most": 1}}}},
@@ -112,7 +112,7 @@ def test_a_trait_with_invalid_settings_is_refused_before_a_run() -> None:
     question = Question(question="Why?", rubric=Rubric.of(wrong))
     config = configured(deep_judgment_rubric_mode="enable_all")
 
-    with pytest.raises(ConfigError, match=r"trait 'clear': deep_judgment_fuzzy_match_threshold: .*less than or equal"):
+    with pytest.raises(ConfigError, match=r"trait 'clear', deep_judgment_fuzzy_match_threshold: .*less than or equal"):
         DeepJudgmentRubricAutoFail().included(config, question)
 
 
@@ -194,7 +194,7 @@ def problems(**values: Any) -> str:
 def test_an_unknown_search_tool_is_a_problem_of_the_plan(given: dict[str, Any], setting: str) -> None:
     told = problems(**given, **{setting: "tavilly"})
     assert f"{setting}: unknown search tool 'tavilly'; did you mean 'tavily'?" in told
-    assert "installed are: tavily" in told
+    assert "installed tools: tavily" in told
 
 
 def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,9 @@ def test_no_tool_is_needed_where_nothing_is_searched() -> None:
 
 
 def test_a_search_without_excerpts_is_refused() -> None:
-    with pytest.raises(ConfigError, match="deep_judgment_mode is reasoning_only, which has none: set it to full"):
+    with pytest.raises(
+        ConfigError, match="deep_judgment_mode is reasoning_only, which has none; set deep_judgment_mode to full"
+    ):
         problems(deep_judgment_mode="reasoning_only", deep_judgment_search_enabled=True)
 
 
@@ -248,7 +250,7 @@ NO_EFFECT: dict[str, tuple[dict[str, Any], str | None]] = {
     "a tool alone": ({"deep_judgment_search_tool": "library"}, "deep_judgment_search_tool has no effect"),
     "traits off": (
         {"deep_judgment_rubric_search_enabled": True},
-        "deep_judgment_rubric_search_enabled has no effect: deep_judgment_rubric_mode is disabled",
+        "deep_judgment_rubric_search_enabled has no effect because deep_judgment_rubric_mode is disabled",
     ),
     "traits by themselves": (
         {**RUBRIC_ON, "deep_judgment_rubric_mode": "use_checkpoint"},
