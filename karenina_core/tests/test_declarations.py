@@ -76,10 +76,22 @@ def generate(self: Stage, context: VerificationContext) -> Iterator[int]:
 
 
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
-    "an unknown scope": ({"scope": "items"}, """scope is 'items', not "item" or "answer": write scope = "item\""""),
-    "a key without braces": ({"requires": KEY}, "requires is KEY, not a set of artifact keys: write requires = {KEY}"),
-    "a list of keys": ({"optional": [KEY]}, "optional is [KEY], not a set of artifact keys: write optional = {KEY}"),
-    "empty braces": ({"produces": {}}, "produces is {}, not a set of artifact keys: write produces = frozenset()"),
+    "an unknown scope": (
+        {"scope": "items"},
+        """scope must be "item" or "answer", not 'items' (write scope = "item")""",
+    ),
+    "a key without braces": (
+        {"requires": KEY},
+        "requires must be a set of artifact keys, not KEY (write requires = {KEY})",
+    ),
+    "a list of keys": (
+        {"optional": [KEY]},
+        "optional must be a set of artifact keys, not [KEY] (write optional = {KEY})",
+    ),
+    "empty braces": (
+        {"produces": {}},
+        "produces must be a set of artifact keys, not {} (write produces = frozenset())",
+    ),
     "names of keys": ({"requires": {"a"}}, """write requires = {ArtifactKey("my_package.name", type)}"""),
     "a name without braces": ({"after": "Other"}, "write after = {'Other'}"),
     "a slot without braces": ({"before": Slot.PARSE_TEMPLATE}, "write before = {Slot.PARSE_TEMPLATE}"),

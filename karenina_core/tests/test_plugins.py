@@ -417,7 +417,7 @@ def test_conflicting_adapters_name_the_line_that_picks_one(places: Places) -> No
     places.add("one", {ADAPTERS: {"canary": "canary"}})
     places.add("two", {ADAPTERS: {"canary": "canary"}})
 
-    with pytest.raises(PluginError, match=r'one 1.0 and two 1.0; pick one .*\[plugins.pick\] canary = "one"'):
+    with pytest.raises(PluginError, match=r'\(one 1.0 and two 1.0\); choose one .*\[plugins.pick\] canary = "one"'):
         find_adapter(places.discover(), "canary")
 
 

@@ -158,7 +158,7 @@ def test_merging_puts_the_global_traits_first():
 
 
 def test_a_clash_in_a_merge_names_both_traits():
-    with pytest.raises(ValueError, match=r"'a' is used in the global rubric \(llm trait\).*\(regex trait\)"):
+    with pytest.raises(ValueError, match=r"'a' is used both in the global rubric \(llm trait\).*\(regex trait\)"):
         Rubric.merge(Rubric.of(LLMRubricTrait(name="a")), Rubric.of(RegexRubricTrait(name="a", pattern="x")))
 
 

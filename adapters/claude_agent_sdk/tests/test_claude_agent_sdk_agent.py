@@ -220,7 +220,10 @@ def test_earlier_turns_are_sent_as_history(workspace: Path) -> None:
 
 
 def test_a_conversation_that_ends_with_the_assistant_is_refused(workspace: Path) -> None:
-    with SERVER.server(SERVER.saying("Yes.")) as server, pytest.raises(PortError, match="must be a user's") as caught:
+    with (
+        SERVER.server(SERVER.saying("Yes.")) as server,
+        pytest.raises(PortError, match="the last message must be from the user") as caught,
+    ):
         run(server, workspace, asked=[*ASK, Message.assistant("It is")])
     assert caught.value.category is ErrorCategory.PERMANENT
 

@@ -215,7 +215,7 @@ async def test_a_proxy_of_an_unknown_kind_is_an_error(
 ) -> None:
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("http_proxy", address)
-    with pytest.raises(PortError, match="proxy in the environment") as caught:
+    with pytest.raises(PortError, match="the proxy set in the environment") as caught:
         await open_port(ClaudeLLM(model("http://model.example"))).invoke(ASK)
 
     assert "password" not in str(caught.value)

@@ -40,7 +40,7 @@ async def test_an_error_says_what_the_server_said(kind: str, server: Scripted, o
     server.says({"error": {"message": "sorry, 500 of them", "type": "x"}}, status=500)
     configured = model(server.url) if kind == "openai" else claude_model(server)
     error = await fails(open_port(LangchainLLM(configured)))
-    assert "answered HTTP 500: sorry, 500 of them" in str(error)
+    assert "responded with HTTP 500: sorry, 500 of them" in str(error)
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -105,7 +105,7 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
         ("langchain", None, {"model_provider": "no-such"}, "unknown provider 'no_such'"),
         ("openrouter", None, {}, "openrouter.ai needs an API key; set OPENROUTER_API_KEY"),
         ("openrouter", "http://elsewhere/v1", {}, "remove endpoint_base_url"),
-        ("openai_endpoint", None, {}, "needs endpoint_base_url"),
+        ("openai_endpoint", None, {}, "requires endpoint_base_url"),
         ("openai_endpoint", "localhost:8000/v1", {}, "did you mean 'http://localhost:8000/v1'"),
         ("openai_endpoint", "http://me:pw-secret@host/v1", {}, "endpoint_api_key"),
         ("openai_endpoint", "http://host/v1?key=pw-secret", {}, "query"),

@@ -164,7 +164,9 @@ async def test_the_export_of_a_journal_is_a_recording(tmp_path: Path) -> None:
             (await RecordedLLM(configured).invoke([], info=replace(info, replicate=number))).text for number in (1, 2)
         ]
         assert said == ["On 17q21.", "On 13q13."]
-        with pytest.raises(PortError, match=r"no recorded answer for replicate 3 .* there are: 1, 2"):
+        with pytest.raises(
+            PortError, match=r"no recorded answer for replicate 3 .* only these replicates are recorded: 1, 2"
+        ):
             await RecordedLLM(configured).invoke([], info=replace(info, replicate=3))
     assert [SPEC.needs_agent(configured)(CallInfo(id)) for id in ("q1", "q2")] == [False, True]
     reply = await RecordedAgent(configured).run([], AgentOptions(), info=CallInfo("q2"))

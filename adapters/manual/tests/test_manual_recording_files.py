@@ -33,22 +33,26 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
         ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs more than once"),
         (
             '{"id": "a", "response": 5}',
-            "line 1: the recording is neither a string nor a list of messages: the recording is int",
+            "line 1: the recording is neither a string nor a list of messages: the recording must be a list of "
+            "messages, not int",
         ),
-        ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role '\\?' is unknown"),
+        ('{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: unknown role '\\?'"),
         ('{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ('{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
-        ('{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
+        ('{"id": "a", "replicates": "x"}', "line 1: replicates must be a non-empty list"),
         (
             '{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}',
             "line 2: the id 'a' already has a different recording at .*; the answers come from several models; judge "
-            """each model with its own option: --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' """
-            "--answering '{.*'",
+            """each model with its own option: --answering '{"interface": "manual", "id": "one", .*"""
+            """{"model": "one"}}' --answering '{.*'""",
         ),
-        ('{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: the response is NoneType"),
+        (
+            '{"id": "a", "exchanges": [{"request": {}}]}',
+            "line 1: .*exchange 1: the response must be an object, not NoneType",
+        ),
         ('{"id": "a", "exchanges": []}', "line 1: .*there are no exchanges to convert"),
         ("\n", "has no recording"),
-        (FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
+        (FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not valid UTF-8"),
     ],
     "a.json": [
         ('{"a": ', "a.json, line 1, column 7: the JSON is incomplete"),
@@ -56,7 +60,7 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
         ('{"a": "x", "b": {"response": "y"}}', "key 'b': the recording is neither a string"),
         ('{"a": "x", "a": "y"}', "'a' occurs more than once"),
         ('[{"id": "a", "response": "x"}, {}]', "entry 2: the row does not name a question"),
-        ("[" * 100_000, "the JSON cannot be read"),
+        ("[" * 100_000, "the JSON cannot be parsed"),
     ],
     "a.txt": [("x", "must end in .json, .jsonl or .ndjson")],
 }
@@ -75,7 +79,7 @@ def test_a_broken_file_is_named_with_the_place(name: str, content: str | bytes, 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(AdapterConfigError, match=r"absent\.jsonl: No such file.*manual_traces"):
         check(tmp_path / "absent.jsonl")
-    with pytest.raises(AdapterConfigError, match=r"see manual_traces|must end in"):
+    with pytest.raises(AdapterConfigError, match=r"check manual_traces|must end in"):
         check(tmp_path)
 
 
@@ -86,9 +90,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({}, "manual_traces of model 'm' has no recording"),
         (
             {"a": 5},
-            r"manual_traces\['a'\]: the recording is neither a string nor a list of messages: the recording is int",
+            r"manual_traces\['a'\]: the recording is neither a string nor a list of messages: the recording "
+            r"must be a list of messages, not int",
         ),
-        ({"a": {"replicates": []}}, "replicates must be a list"),
+        ({"a": {"replicates": []}}, "replicates must be a non-empty list"),
     ],
 )
 def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
@@ -99,7 +104,7 @@ def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
 def test_an_unknown_model_is_an_error_with_the_known_ones(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}\n')
-    with pytest.raises(AdapterConfigError, match=r"no recording of the model 'third' .* recordings of: one, other"):
+    with pytest.raises(AdapterConfigError, match=r"no recordings for the model 'third' .* recordings for: one, other"):
         check(file, model="third")
     check(file, model="one")
 
@@ -126,5 +131,5 @@ def test_a_link_out_of_the_folder_of_a_model_is_refused(tmp_path: Path) -> None:
     confined = {"id": "m", "interface": "manual", "model_name": "x", "files_within": folder}
     assert SPEC.check is not None
     SPEC.check(ModelConfig(**confined, manual_traces=folder / "link.jsonl"))
-    with pytest.raises(AdapterConfigError, match=r"out\.jsonl: it cannot be read: the path leads out of"):
+    with pytest.raises(AdapterConfigError, match=r"out\.jsonl: the file cannot be read: the path is outside"):
         SPEC.check(ModelConfig(**confined, manual_traces=folder / "out.jsonl"))

@@ -204,7 +204,7 @@ async def test_a_recorded_reply_that_broke_off_is_no_answer(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        ({"city": "Santiago"}, "an object without 'messages'.*known formats are OpenAI chat messages"),
+        ({"city": "Santiago"}, "an object without any of the keys 'messages'.*known formats are OpenAI chat messages"),
         ({"choices": [{}, {}]}, "the response has 2 choices"),
         ({"messages": [], "choices": []}, "both 'messages' and 'choices'"),
         ([{"type": "ai", "tool_calls": [{}], "content": ""}], "entry 1: a tool call has no name"),

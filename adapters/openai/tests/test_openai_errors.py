@@ -22,7 +22,7 @@ C = ErrorCategory
 async def test_an_error_names_model_and_server_with_its_message(server: Scripted, open_port: Keep) -> None:
     server.says(500, {"error": {"message": "sorry, 500 of them", "type": "x"}})
     error = await fails(open_port(OpenAILLM(model(server.url))))
-    assert str(error) == f"openai:served at {server.url} answered HTTP 500: sorry, 500 of them"
+    assert str(error) == f"openai:served at {server.url} responded with HTTP 500: sorry, 500 of them"
 
 
 async def test_a_redirect_is_an_error_and_is_not_followed(server: Scripted, open_port: Keep) -> None:
@@ -64,7 +64,7 @@ async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], op
         ({}, "no choices"),
         ({"choices": []}, "no choices"),
         ({"choices": [{"delta": {}}]}, "no message"),
-        ({"choices": [{"message": {"content": 5}}]}, "the content is int"),
+        ({"choices": [{"message": {"content": 5}}]}, "the content must be text or a list of parts, not int"),
         ({"choices": [{"message": {"tool_calls": [{"id": "x"}]}}]}, "no function"),
         ({"error": {"message": "upstream is down"}}, "upstream is down"),
     ],

@@ -104,7 +104,7 @@ def test_what_took_the_place_of_a_folder_stays(
     with caplog.at_level(logging.WARNING, "karenina"):
         remove_orphans(root)
     assert (left / "mine").exists()
-    assert f"the workspace {left} of a killed run is not removed" in caplog.text
+    assert f"the workspace {left} of a killed run was not removed" in caplog.text
 
 
 def test_folders_outside_the_root_are_not_removed(root: Path, tmp_path: Path, state: Path) -> None:
@@ -180,4 +180,4 @@ def test_a_state_folder_that_cannot_be_written_costs_a_warning(
     with caplog.at_level(logging.WARNING, "karenina"):
         notes.add(folder)
         notes.discard(folder)
-    assert "if this run is killed, its workspaces remain" in caplog.text
+    assert "workspaces could not be recorded, so they will remain if the run is killed" in caplog.text

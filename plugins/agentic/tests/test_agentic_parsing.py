@@ -239,7 +239,7 @@ def test_slot_seven_has_it_only_if_configured() -> None:
         stage = AgenticParseTemplate()
         assert stage.included(VerificationConfig(agentic_parsing=True), question())
         assert not stage.included(VerificationConfig(), question())
-        with pytest.raises(ConfigError, match="evaluation_mode is rubric_only, so templates are not parsed"):
+        with pytest.raises(ConfigError, match='evaluation_mode is "rubric_only", so templates are not parsed'):
             VerificationConfig(agentic_parsing=True, evaluation_mode="rubric_only")
 
 

@@ -224,7 +224,7 @@ def test_a_trait_may_name_a_model_of_its_own(workspace: Path) -> None:
 
 def test_a_run_without_a_needed_judge_is_refused() -> None:
     config = VerificationConfig()
-    with pytest.raises(ValueError, match=r"'tested' needs a judge, and none is configured: set parsing_models"):
+    with pytest.raises(ValueError, match=r"'tested' needs a judge, but no judge is configured; set parsing_models"):
         list(AgenticRubricEvaluation().before_run(config, [question(rubric=Rubric.of(trait()))], NO_TRUST))
     own = question(rubric=Rubric.of(trait(model_override=OTHER)))
     assert len(list(AgenticRubricEvaluation().before_run(config, [own], NO_TRUST))) == 1

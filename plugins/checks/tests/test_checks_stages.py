@@ -213,7 +213,7 @@ def test_a_response_without_text_needs_no_judge(response: str) -> None:
         (SufficiencyCheck, {Keys.RECURSION_LIMIT_REACHED: True}, "turn limit"),
         (SufficiencyCheck, {Keys.TRACE_VALIDATION_FAILED: True}, "does not end in an answer"),
         (SufficiencyCheck, {Keys.ABSTENTION_DETECTED: True}, "abstained"),
-        (SufficiencyCheck, {Keys.ANSWER_CLASS: bound(TRACE_ONLY)}, "no field for a judge"),
+        (SufficiencyCheck, {Keys.ANSWER_CLASS: bound(TRACE_ONLY)}, "the template has no fields for a judge"),
     ],
     ids=["5 limit", "6 limit", "6 trace", "6 abstention", "6 nothing to fill"],
 )

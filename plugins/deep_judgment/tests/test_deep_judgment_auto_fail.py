@@ -117,5 +117,5 @@ def test_unknown_names_in_the_configuration_are_warnings(caplog: pytest.LogCaptu
     asked = Question(id="q1", question="Which?", rubric=Rubric.of(trait))
     with caplog.at_level("WARNING", logger="karenina"):
         assert list(DeepJudgmentRubricAutoFail().before_run(config, [asked], NO_TRUST)) == []
-    assert "no trait of this run is called 'claritty'; did you mean 'clarity'?" in caplog.text
-    assert "no question of this run is called 'q9'" in caplog.text
+    assert "no trait in this run is named 'claritty'; did you mean 'clarity'?" in caplog.text
+    assert "no question in this run is named 'q9'" in caplog.text

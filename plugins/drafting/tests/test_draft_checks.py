@@ -65,7 +65,11 @@ def test_synonyms_are_accepted_as_a_judge_writes_them() -> None:
 @pytest.mark.parametrize(
     ("reference", "field", "problem"),
     [
-        ("BCL2", GENE | {"description": "The gene, such as BCL2"}, "contains the truth"),
+        (
+            "BCL2",
+            GENE | {"description": "The gene, such as BCL2"},
+            "the description of field 'gene' contains the ground truth, 'BCL2'",
+        ),
         ("BCL2", GENE | {"name": "bcl2"}, "the name 'bcl2' contains the truth 'BCL2'"),
         ("BCL2", GENE | {"description": "The answer"}, "is not informative"),
         ("BCL2", GENE | {"description": "Whether the answer is correct"}, "asks for a verdict"),

@@ -37,7 +37,7 @@ def test_drafts_are_written_for_review(file: Path) -> None:
     done = draft(good_model(), file)
 
     assert done.code == 0, done.err
-    assert done.out.splitlines()[0] == "Drafts   2 of 2 pass their checks, 2 at the first try"
+    assert done.out.splitlines()[0] == "Drafts   2 of 2 passed their checks, 2 on the first try"
     text = Path("q.draft.yaml").read_text("utf-8")
     assert text.startswith("# Drafted by scripted:m with `karenina draft`; 2 of 2 questions.\n# Review every field")
     assert (
@@ -86,7 +86,7 @@ def test_a_failing_draft_is_asked_again_with_the_reasons(file: Path) -> None:
     models = drafting_model(lambda question, number: leaking if (question, number) == ("gene", 1) else DRAFTS[question])
     done = draft(models, file)
 
-    assert "2 of 2 pass their checks, 1 at the first try" in done.out
+    assert "2 of 2 passed their checks, 1 on the first try" in done.out
     again = next(request for request in models.requests if len(request.messages) > 2)
     assert "does not pass its checks:\n- the description of 'gene' contains the truth" in again.messages[-1].content
     assert "drafted in 2 tries" in Path("q.draft.yaml").read_text("utf-8")
@@ -119,7 +119,7 @@ def test_an_existing_output_is_never_overwritten(file: Path) -> None:
     done = draft(models, file)
 
     assert done.code == 2
-    assert "q.draft.yaml exists and is not overwritten" in done.err
+    assert "q.draft.yaml already exists and was not overwritten" in done.err
     assert (models.requests, Path("q.draft.yaml").read_text("utf-8")) == ([], "mine")
 
 
@@ -130,7 +130,7 @@ def test_a_second_run_repeats_no_call(file: Path) -> None:
     done = draft(models, file)
 
     assert models.requests == []
-    assert "2 of 2 pass their checks" in done.out
+    assert "2 of 2 passed their checks" in done.out
 
 
 def test_a_budget_stops_drafts_and_the_same_command_continues(file: Path) -> None:
@@ -162,8 +162,8 @@ def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
     done = draft(good_model(), file)
 
     assert done.code == 0, done.err
-    assert "1 question with a template: not drafted." in done.err
-    assert "1 of 2 pass" in done.out
+    assert "Skipped 1 question with a template." in done.err
+    assert "1 of 2 passed" in done.out
     text = Path("own.draft.yaml").read_text("utf-8")
     assert "no other question has a different answer" in text
     assert "  # not drafted: it has no answer\n  - id: open\n" in text
@@ -196,7 +196,7 @@ def test_a_model_must_be_named(file: Path) -> None:
     done = run_karenina("draft", file, plugins=Plugins.discover())
 
     assert done.code == 2
-    assert "no model is given: name it with --model" in done.err
+    assert "no model was given; specify one with --model" in done.err
 
 
 def test_ordinary_runs_do_not_draft(file: Path) -> None:
@@ -241,7 +241,7 @@ def test_drafts_from_prose_are_filled_from_their_own_answer(file: Path) -> None:
     done = draft(models, file, "--from-response")
 
     assert done.code == 0, done.err
-    assert "2 of 2 pass their checks" in done.out
+    assert "2 of 2 passed their checks" in done.out
     assert len(models.requests) == 6
     assert "what the model reads from the answer passes" in Path("q.draft.yaml").read_text("utf-8")
     readings = [

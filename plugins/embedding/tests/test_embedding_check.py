@@ -175,7 +175,7 @@ def test_a_failed_pattern_is_left_alone_and_named() -> None:
         (PARAPHRASE, DIAGNOSIS, {Keys.FIELD_VERIFICATION_RESULT: None}, "the fields are undecided"),
         (PARAPHRASE, DIAGNOSIS, {Keys.FIELD_VERIFICATION_ERROR: "ValueError: no"}, "failed with an error"),
         ({"diagnosis": None}, DIAGNOSIS, {}, "found no value"),
-        ({"gene": "bcl-2"}, WITHOUT_TRUTH, {}, "has no truth"),
+        ({"gene": "bcl-2"}, WITHOUT_TRUTH, {}, "the template has no ground truth to compare with"),
         ({"diagnosis": "heart attack", "year": None}, TWO, {}, "would fail even if"),
         (PARAPHRASE, CITING, {}, "would fail even if"),
     ],

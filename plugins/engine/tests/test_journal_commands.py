@@ -172,7 +172,7 @@ def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None
         "finished",
         "2 of 2 done (100.0%): ",
         "1 scored",
-        "1 of them will run again",
+        "1 of the finished items will run again because a call or a stage failed",
         "1 call failed: 1 permanent",
         "2 stored",
         "karenina resume words.journal",

@@ -180,7 +180,7 @@ def test_a_run_in_memory_says_that_it_keeps_no_file(caplog: pytest.LogCaptureFix
 
     assert kept.sha256 is None
     assert "would be stored next to the journal or the result file, but the run has neither" in str(kept.left_out)
-    assert "[a] the file 'plot.png' is left out" in caplog.text
+    assert "[a] the file 'plot.png' was left out" in caplog.text
 
 
 @pytest.mark.parametrize("place", ["again.results.jsonl", "elsewhere/again.results.jsonl"])
@@ -359,7 +359,7 @@ def test_deleted_and_changed_files_are_named_as_such(tmp_path: Path) -> None:
     file.write_bytes(PNG[:-1] + b"!")
     assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "the content of the file has changed since the run"
     file.unlink()
-    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not in the folders beside the results"
+    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "the file is not in the folders next to the results"
 
 
 def test_a_file_that_was_damaged_is_written_again(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_local_server_is_not_free_if_other_models_have_prices() -> None:
             model("remote", "other"),
             {},
             None,
-            "unknown: a-list or b-list has no price for 'other' at https://mine.example",
+            "unknown because a-list or b-list has no price for 'other' at https://mine.example",
         ),
         (model("remote", "other"), OWN, 3 * MILLION, "your own price for 'mine'"),
         (model("remote"), {"m": OWN["mine"]}, 3 * MILLION, "your own price for 'm'"),

@@ -205,7 +205,7 @@ def test_an_own_document_is_read_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (export(row(), {"x": 1}), "result 2 is not a result: it has no `metadata`"),
+        (export(row(), {"x": 1}), "result 2 is not a result because it has no `metadata`"),
         (export(row(metadata={"execution_time": "long"})), "result 1 is not a result of this version"),
         ([1, 2], "is not a result file"),
         ({"karenina": 1}, "is not a result"),

@@ -131,7 +131,7 @@ def test_examples_are_a_declared_exception_to_the_rule_about_truth() -> None:
 @pytest.mark.parametrize(
     ("choice", "problem"),
     [
-        (5, "no example number 5; its last one is 4"),
+        (5, "no example number 5; the last example is number 4"),
         ("What is bb?", "no example 'What is bb?'; did you mean 'What is b?'?"),
     ],
 )
@@ -150,8 +150,8 @@ def test_an_unknown_example_is_refused_before_a_run(key: str, choice: object, pr
 @pytest.mark.parametrize(
     ("ids", "told"),
     [
-        (["qq"], "contains 1 questions that are not in this run: 'qq'; did you mean 'q'?"),
-        (["q", *"abcdef"], "contains 6 questions that are not in this run: 'a', 'b', 'c', 'd', 'e', ..."),
+        (["qq"], "contains question ids that are not in this run (1): 'qq'; did you mean 'q'?"),
+        (["q", *"abcdef"], "contains question ids that are not in this run (6): 'a', 'b', 'c', 'd', 'e', ..."),
         (["q"], None),
     ],
 )

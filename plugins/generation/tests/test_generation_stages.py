@@ -167,7 +167,7 @@ def test_the_turn_limit_vetoes(reached: bool | None, vetoes: int) -> None:
     artifacts = {Keys.RAW_LLM_RESPONSE: "x"} | ({} if reached is None else {Keys.RECURSION_LIMIT_REACHED: reached})
     found = asyncio.run(run_stage(RecursionLimitAutoFail, artifacts=artifacts))
     assert len(found.vetoes) == vetoes
-    assert all("raise agent_max_turns of the model" in veto.reason for veto in found.vetoes)
+    assert all("increase agent_max_turns for the model" in veto.reason for veto in found.vetoes)
     assert found.record.status == ("ran" if vetoes else "skipped")
 
 

@@ -93,7 +93,7 @@ def test_a_call_that_ends_every_server_fails_alone(monkeypatch: pytest.MonkeyPat
         assert isinstance(error, PortError)
         assert error.category is ErrorCategory.CONNECTION
         assert str(error).startswith("the tool 'die' failed twice: the MCP server 'hills' (")
-        assert str(error).endswith("ended before it answered; it wrote: my heart, ***")
+        assert str(error).endswith("ended before it answered; the server wrote: my heart, ***")
 
 
 def test_calls_of_a_server_that_cannot_restart_are_errors(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_calls_of_a_server_that_cannot_restart_are_errors(tmp_path: Path) -> Non
 
     for error in using(model({"hills": command}), use):
         assert isinstance(error, PortError)
-        assert "cannot be used: Connection closed; it wrote: " in str(error)
+        assert "cannot be used: Connection closed; the server wrote: " in str(error)
         assert "once.py" in str(error)
 
 
@@ -153,16 +153,16 @@ def test_what_a_server_says_beside_the_protocol_is_passed_over() -> None:
 def test_an_invalid_result_is_an_error_of_the_call() -> None:
     odd, good = saying(model({"hills": talking("odd", "echo")}), "odd", "echo")
     assert odd.is_error
-    assert "it violates the protocol: " in odd.content
+    assert "the server violated the protocol (" in odd.content
     assert good.content == "echo of 1"
 
 
 @pytest.mark.parametrize(
     ("command", "seconds", "why"),
     [
-        ("python -c 'raise SystemExit(\"no map\")'", 60, "cannot be used: Connection closed; it wrote: no map"),
-        ("python -c 'import time; time.sleep(60)'", 0.5, "cannot be used: it did not answer within 0.5 s"),
-        (talking("nameless"), 60, "cannot be used: it violates the protocol: tools.0.name: Field required"),
+        ("python -c 'raise SystemExit(\"no map\")'", 60, "cannot be used: Connection closed; the server wrote: no map"),
+        ("python -c 'import time; time.sleep(60)'", 0.5, "cannot be used: the server did not answer within 0.5 s"),
+        (talking("nameless"), 60, "cannot be used: the server violated the protocol (tools.0.name: Field required)"),
         ("http://127.0.0.1:9/mcp", 60, "cannot be used: All connection attempts failed"),
     ],
 )

@@ -50,7 +50,7 @@ def test_what_is_well_formed_passes(
         ({"a": "no-such-program --now"}, {}, "the program 'no-such-program' was not found; install the program"),
         ({"a": "ftp://genes.example"}, {}, "must begin with http:// or https://"),
         ({"a": "https:///mcp"}, {}, "name a host"),
-        ({"a": "https://me:pw@genes.example/mcp"}, {}, "put an Authorization header into"),
+        ({"a": "https://me:pw@genes.example/mcp"}, {}, "use an Authorization header in mcp_server_options"),
         ({"a": "https://genes.example/${NOT_SET}"}, {}, "the environment variable NOT_SET is not set"),
         (REMOTE, {"mcp_server_options": {"genes": {"headers": {"A": "${NOT_SET}"}}}}, "variable NOT_SET is not set"),
         (REMOTE, {"mcp_server_options": {"genes": {"headers": {"A": "x\ny"}}}}, "the header 'A' contains a line break"),

@@ -58,14 +58,14 @@ def test_a_tool_is_called_by_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({}, "the MCP servers 'near' and 'far' both offer a tool 'look': set a prefix for one of them"),
+        ({}, "the MCP servers 'near' and 'far' both provide a tool named 'look'; set a prefix for one of the servers"),
         (
             {"mcp_tool_filter": ["wlak"]},
             "mcp_tool_filter names the tool 'wlak', which no server has; did you mean 'walk'?",
         ),
         (
             {"mcp_tool_filter": ["walk"], "mcp_tool_description_overrides": {"soar": "x"}},
-            "overrides names the tool 'soar', which no server has; there are: fly, look, swim, walk",
+            "overrides names the tool 'soar', which no server has; available: fly, look, swim, walk",
         ),
     ],
 )

@@ -49,7 +49,7 @@ WRONG = {"verify_result": False, "field_results": {"gene": False, "dose": True}}
     ("found", "plain", "with_content"),
     [
         (result(template={"verify_result": True}), (1.0, "correct", "every field matches", None), None),
-        (result("wrong", template=WRONG), (0.0, "wrong", "gene differs from the truth", None), None),
+        (result("wrong", template=WRONG), (0.0, "wrong", "gene differs from the ground truth", None), None),
         (
             result("abstained", template={"verify_result": False}, vetoes=VETO),
             (0.0, "abstained", "AbstentionCheck vetoed", None),

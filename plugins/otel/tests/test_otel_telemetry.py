@@ -143,7 +143,7 @@ def test_a_collector_that_never_answers_does_not_delay_the_run(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with caplog.at_level(logging.WARNING):
             assert run() == 1
-    assert warnings(caplog) == ["the last spans of the run may be missing: they could not be sent within 0.2 s"]
+    assert warnings(caplog) == ["the last spans of the run may be missing because they could not be sent within 0.2 s"]
 
 
 def test_the_default_service_name_is_karenina(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def test_each_question_is_a_test(pytester: pytest.Pytester, answers: str) -> Non
 
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*genes.karenina.yaml::right PASSED*", "*genes.karenina.yaml::other FAILED*"])
-    done.stdout.fnmatch_lines(["wrong: named differs from the truth", "Answer: It is TP53."])
+    done.stdout.fnmatch_lines(["wrong: named differs from the ground truth", "Answer: It is TP53."])
     done.stdout.no_fnmatch_line("*Traceback*")
 
 

@@ -59,7 +59,7 @@ def test_exhausted_budget_stops_all_workers_and_a_larger_continues(tmp_path: Pat
         spent = price_of_calls(server)
         assert stopped.budget is not None
         assert stopped.budget.exhausted
-        assert "its budget of $0.002820 does not cover the next call" in str(stopped.stopped)
+        assert "the run's budget of $0.002820 does not cover the next call" in str(stopped.stopped)
         assert stopped.ledger.total().cost == stopped.budget.spent == spent * 10**6
         assert WHOLE // 2 - 8 * 2 * (ANSWER + REPLY) <= spent <= WHOLE // 2
         assert 0 < len(some) < 2 * QUESTIONS

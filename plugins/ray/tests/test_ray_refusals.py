@@ -52,7 +52,7 @@ def test_plugin_registered_in_this_process_only_is_refused() -> None:
     with plugin_room.use_plugins(plugins):
         message = refusal(benchmark(1))
 
-    assert "the plugin Offer is registered in this process only" in message
+    assert "the plugin 'Offer' is registered only in this process" in message
     assert "entry points" in message
     assert "asyncio" in message
 
@@ -65,7 +65,7 @@ def test_template_class_must_be_rebuildable_from_its_source() -> None:
 
     questions.add_question(question="Which gene, then?", raw_answer="BCL2", answer_template=Dependent)
     message = refusal(questions)
-    assert "is a class of this process" in message
+    assert "is a class in this process and cannot be rebuilt from its source alone" in message
     assert "asyncio" in message
 
 

@@ -120,7 +120,7 @@ def test_answer_that_kills_workers_becomes_an_error(tmp_path: Path) -> None:
 
     dead = [one for one in found if one.outcome is not Outcome.SCORED and "poison" in one.metadata.question_text]
     assert [one.outcome for one in dead] == [Outcome.STAGE_ERROR] * 2
-    assert "Ray workers died while they worked on this answer" in dead[0].why()
+    assert "Ray workers died while working on this answer" in dead[0].why()
     assert set(server.calls.values()) == {1}
     assert len(server.calls) == 36
 
@@ -218,7 +218,7 @@ def test_worker_with_another_plugin_version_ends_the_run(tmp_path: Path, monkeyp
             "Metadata-Version: 2.1\nName: fake-plugin\nVersion: 1.1\n"
         )
         with pytest.raises(
-            ExecutorError, match=r"other plugins than this process: .* of fake-plugin 1\.[01] is"
+            ExecutorError, match=r"not have the same plugins as this process: .* from fake-plugin 1\.[01] is"
         ) as caught:
             asyncio.run(collect_results(prepared))
     assert "install the same versions everywhere" in str(caught.value)

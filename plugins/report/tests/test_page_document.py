@@ -52,7 +52,7 @@ def test_a_run_becomes_one_file_with_all_its_items(tmp_path: Path) -> None:
     results = rich_results([True, False, None])
     done = report(save(tmp_path / "r.jsonl", results), "-o", tmp_path / "report.html")
     assert done.code == 0, done.err
-    assert done.err.startswith(f"The report is in {tmp_path / 'report.html'} (0.")
+    assert done.err.startswith(f"The report was written to {tmp_path / 'report.html'} (0.")
 
     page = blocks(tmp_path / "report.html")
     assert page.keys() == {"head", "chunk-0"}
@@ -120,7 +120,7 @@ def test_an_earlier_report_is_kept_and_another_file_refused(tmp_path: Path) -> N
     report(results, "-o", tmp_path / "report.html")
     first = (tmp_path / "report.html").read_bytes()
     done = report(results, "-o", tmp_path / "report.html")
-    assert f"(an earlier file is kept in {tmp_path / 'report-1.html'})" in done.err
+    assert f"(the earlier file was renamed to {tmp_path / 'report-1.html'})" in done.err
     assert (tmp_path / "report-1.html").read_bytes() == first
 
     page = tmp_path / "homepage.html"
@@ -145,7 +145,7 @@ def test_runs_that_cannot_be_compared_are_shown_with_the_reason(tmp_path: Path) 
     b = save(tmp_path / "b.jsonl", run([True], judge="other"))
     done = report(a, b, "-o", tmp_path / "report.html")
     assert done.code == 0
-    assert "Warning: the runs are not compared: " in done.err
+    assert "Warning: the runs were not compared: " in done.err
     head = blocks(tmp_path / "report.html")["head"]
     assert head["comparison"] is None
     assert "judge" in head["problem"]
@@ -187,7 +187,7 @@ def test_python_programs_write_reports_of_results_in_memory(tmp_path: Path, capl
         assert karenina_report.write_report(iter(a), output=file) is None
         assert caplog.messages == []
         assert karenina_report.write_report(a, b, output=str(file)) == tmp_path / "report-1.html"
-    assert [text.partition(":")[0] for text in caplog.messages] == ["the runs are not compared"]
+    assert [text.partition(":")[0] for text in caplog.messages] == ["the runs were not compared"]
     assert blocks(file)["head"]["index"]["run"] == [0, 0, 1, 1]
 
 
@@ -196,7 +196,7 @@ def test_a_journal_of_other_results_is_reported(tmp_path: Path) -> None:
     (tmp_path / "r.journal").write_text("damaged")
     done = report(results, "-o", tmp_path / "report.html")
     assert done.code == 0
-    assert f"Warning: the calls in the journal {tmp_path / 'r.journal'} are left out" in done.err
+    assert f"Warning: the calls in the journal {tmp_path / 'r.journal'} were left out" in done.err
 
 
 class Rewriting:
@@ -230,7 +230,7 @@ def test_results_that_disappear_meanwhile_are_an_error(tmp_path: Path) -> None:
     plugins.register(Rewriting(file, results[:1]), distribution="run")
     done = report(file, "-o", tmp_path / "report.html", plugins=plugins)
     assert done.code == 2
-    assert "the results changed while they were read: write the report again" in done.err
+    assert "the results changed while they were being read; write the report again" in done.err
     assert not (tmp_path / "report.html").exists()
 
 
@@ -262,9 +262,9 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     plugins = with_commands()
     plugins.register(ThirdParty(), distribution="ruler", version="2.0")
     done = report(save(tmp_path / "r.jsonl", run([True, False])), "-o", tmp_path / "report.html", plugins=plugins)
-    assert "Warning: a section of ruler 2.0 is left out: LookupError: no such thing" in done.err
+    assert "Warning: a section from ruler 2.0 was left out: LookupError: no such thing" in done.err
     sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
-    assert "Warning: a section of ruler 2.0 is left out: PydanticSerializationError: " in done.err
+    assert "Warning: a section from ruler 2.0 was left out: PydanticSerializationError: " in done.err
     assert sections["undefined"]["blocks"][0]["rows"] == [[None]]
     assert "odd" not in sections
     assert sections["lengths"]["distribution"] == "ruler"

@@ -82,10 +82,12 @@ def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
     notes = {str(file["name"]): str(file["note"]) for file in shown(tmp_path)}
     assert notes["large"].startswith("the file is too large for the page; its path is ")
-    assert notes["gone"] == "it is not in the folders beside the results"
-    assert notes["changed"] == "its content has changed since the run"
+    assert notes["gone"] == "the file is not in the folders next to the results"
+    assert notes["changed"] == "the content of the file has changed since the run"
     assert notes["dropped"] == "left out by the run: it has 5,000 MB"
-    assert "the content of 1 file of items is left out: it is not in the folders beside the results" in printed
+    assert (
+        "the contents of 1 file of items were left out: the file is not in the folders next to the results" in printed
+    )
     assert all("data" not in file for file in shown(tmp_path))
 
 
@@ -102,7 +104,7 @@ def test_an_export_names_the_folder_of_the_files(tmp_path: Path) -> None:
     results, _ = with_files(tmp_path, ("a.png", PNG, "image/png"))
     done = run_karenina("export", results, "-o", tmp_path / "r.json", plugins=plugins)
 
-    assert f"The files of items are not in the export: they are in {tmp_path / 'r.files'}" in done.err
+    assert f"The export does not include the files of items. They are in {tmp_path / 'r.files'}" in done.err
 
 
 def test_nothing_in_a_file_runs_in_the_browser(tmp_path: Path, context: BrowserContext) -> None:

@@ -104,7 +104,7 @@ def test_conditions_also_hold_if_the_undecided_are_wrong(
     done = compare(all_right, half, *condition)
 
     assert done.code == 1
-    assert f", with undecided results of B as wrong and of A as right, {says}" in done.err
+    assert f", with undecided results counted as wrong in B and as right in A, {says}" in done.err
     assert "right in A, wrong in B: +50.00 points, 95% CI [" in done.out
     assert compare(half, all_right, "--baseline", "B", *condition).code == 1
     assert compare(half, all_right, *condition).code == 0
@@ -154,7 +154,7 @@ def test_each_model_is_held_against_itself(tmp_path: Path) -> None:
     assert compare(old, both("same", 30, 5), "--fail-on-regression").code == 0
     worse = compare(old, both("worse", 30, 0, "new"), "--fail-on-regression", "1")
     assert compare(old, both("better", 29, 15), "--require-within", "20").code == 0
-    assert "E (new (worse)) is not checked" in worse.err
+    assert "E (new (worse)) was not checked" in worse.err
     broken = compare(old, both("broken", 5, 30), "--fail-on-regression")
     assert broken.code == 1
     assert "C (m (broken)) minus A (m (old)) is below" in broken.err
@@ -167,7 +167,7 @@ def test_a_new_model_beside_the_old_one_is_no_regression(tmp_path: Path) -> None
     done = compare(old, save(tmp_path / "new.results.jsonl", both), "--fail-on-regression")
 
     assert done.code == 0
-    assert "C (n (new)) is not checked" in done.err
+    assert "C (n (new)) was not checked" in done.err
     broken = [*run([False] * 30, model="m"), *run([True] * 30, model="n")]
     done = compare(old, save(tmp_path / "broken.results.jsonl", broken), "--fail-on-regression")
     assert done.code == 1
@@ -239,13 +239,13 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, worse: Path, tmp_path: P
         ([better], "contains only one answering model"),
         ([better, tmp_path / "missing.jsonl"], "missing.jsonl cannot be read"),
         ([better, broken], "line 1 is not a result"),
-        ([better, better], "is given twice"),
+        ([better, better], "was given more than once"),
         ([better, worse, tmp_path / "x" / ".." / better.name], "is the same file as"),
         ([better, worse, "--cut", "clarity"], "is not of the form TRAIT=SCORE"),
-        ([better, worse, "--cut", "clarity=3"], "no result has a score of the trait 'clarity'"),
+        ([better, worse, "--cut", "clarity=3"], "no result has a score for the trait 'clarity'"),
         ([better, worse, "--scale", "clarity=5:1"], "is not of the form TRAIT=LOW:HIGH"),
-        ([better, worse, "--cut", "a=1", "--cut", "a=2"], "--cut a is given twice"),
-        ([better, worse, "--scale", "a=1:2", "--scale", "a=1:5"], "--scale a is given twice"),
+        ([better, worse, "--cut", "a=1", "--cut", "a=2"], "--cut a was given more than once"),
+        ([better, worse, "--scale", "a=1:2", "--scale", "a=1:5"], "--scale a was given more than once"),
         ([better, worse, "--by", "colour"], "there is no column 'colour'"),
     ):
         done = compare(*arguments)
@@ -256,7 +256,7 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, worse: Path, tmp_path: P
 def test_it_says_how_often_equal_runs_fail() -> None:
     help = " ".join(compare("--help").out.split())
 
-    assert "Of 40 equally good runs, one fails" in help
+    assert "Of 40 equally good runs, about one fails" in help
     assert "Exit codes:" in help
 
 
@@ -315,4 +315,4 @@ def test_listed_flips_are_chosen_by_direction_and_keyword(tmp_path: Path) -> Non
     assert "wrong -> correct" not in worse
     assert [change["question_id"] for change in y["pairs"][0]["changes"]] == ["q1"]
     assert y["pairs"][0]["changes"][0]["higher_in"] == "b"
-    assert (unknown.code, "has the keyword 'units'; there are: x, y" in unknown.err) == (2, True)
+    assert (unknown.code, "has the keyword 'units'; available: x, y" in unknown.err) == (2, True)

@@ -92,7 +92,7 @@ def test_questions_with_the_same_text_are_one_unit_by_default() -> None:
     apart = only(compare(a, b, cluster="question_id").pairs)
 
     assert (verdicts(together).units, verdicts(apart).units, verdicts(apart).questions) == (6, 12, 12)
-    assert "12 questions have the same text as another one" in together.notes[0]
+    assert "12 questions have the same text as another question" in together.notes[0]
     assert apart.notes == []
 
 
@@ -121,7 +121,7 @@ def test_only_judges_of_both_runs_count() -> None:
         "manual:j": 0.5,
         "manual:k": 0.5,
     }
-    assert pair.notes == ["only one run has the judge manual:only a: this judge is left out"]
+    assert pair.notes == ["only one run has the judge manual:only a, so this judge was left out"]
 
 
 def test_a_changed_template_is_listed_and_left_out() -> None:
@@ -138,7 +138,7 @@ def test_a_changed_template_is_listed_and_left_out() -> None:
     compared = only(compare(a, b, any_template=True).pairs)
     assert verdicts(compared).questions == 3
     assert not compared.changed
-    assert compared.notes == ["1 question with a different template, compared anyway: q0"]
+    assert compared.notes == ["compared 1 question anyway despite a different template: q0"]
 
 
 def test_runs_with_other_templates_throughout_are_not_comparable_without_rescore() -> None:
@@ -155,7 +155,7 @@ def test_a_changed_judge_prompt_is_not_comparable_without_rescore() -> None:
 
 
 def test_runs_without_a_common_question_are_refused() -> None:
-    with pytest.raises(ConfigError, match="no question in common"):
+    with pytest.raises(ConfigError, match="no questions in common"):
         compare([result("one", True)], [result("two", True)])
 
 
@@ -250,7 +250,7 @@ def test_changes_are_selected_by_direction_and_keyword() -> None:
     assert selected("better") == ["q1"]
     assert selected("worse", ["x"]) == ["q0"]
     assert only(comparison.select_changes("worse").pairs).more_undecided == only(comparison.pairs).more_undecided
-    with pytest.raises(ConfigError, match=r"has the keyword 'units'; there are: x, y"):
+    with pytest.raises(ConfigError, match=r"has the keyword 'units'; available: x, y"):
         comparison.select_changes(None, ["units"])
 
 
@@ -348,7 +348,7 @@ def test_each_run_is_compared_with_the_baseline() -> None:
 
     assert [(pair.a, pair.b) for pair in compare(*runs, baseline=1).pairs] == [("A", "B"), ("C", "B")]
     assert [(pair.a, pair.b) for pair in compare(*runs, baseline="c").pairs] == [("A", "C"), ("B", "C")]
-    with pytest.raises(ConfigError, match="there is no run 'd'"):
+    with pytest.raises(ConfigError, match="there is no run named 'd'"):
         compare(*runs, baseline="d")
 
 
@@ -429,7 +429,10 @@ def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
     ]
     text = " ".join(str(comparison).split())
     assert "if undecided are wrong 70.0% 90.0% Undecided 2 1" in text
-    assert "2 questions more often in A, 1 in B; pass rates, all, if the undecided are wrong: A 70.0%, B 90.0%" in text
+    assert (
+        "2 questions more often in A, 1 in B; pass rates over all results, counting undecided ones as wrong: A "
+        "70.0%, B 90.0%" in text
+    )
     assert "To and from undecided (3 of 3 questions)" in text
     assert "correct -> undecided" in text
 
@@ -438,7 +441,10 @@ def test_questions_that_stay_undecided_are_said_to_be_as_many() -> None:
     comparison = compare(run([True, Outcome.UNDECIDED]), run([False, Outcome.UNDECIDED], model="b"))
 
     text = " ".join(str(comparison).split())
-    assert "every compared question as often in A as in B; pass rates, all, if the undecided are wrong" in text
+    assert (
+        "every compared question as often in A as in B; pass rates over all results, counting undecided ones as wrong"
+        in text
+    )
     assert "0 questions more often" not in text
 
 

@@ -62,7 +62,7 @@ def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None
     lines = Path("words.results.jsonl").read_text().splitlines()[1:]
     assert export("words.journal").out.splitlines()[1:] == lines
     written = export("words.journal", "-o", "all.jsonl")
-    assert written.err == "The export is in all.jsonl.\n"
+    assert written.err == "The export was written to all.jsonl.\n"
     assert Path("all.jsonl").read_text().splitlines()[1:] == lines
 
 
@@ -168,7 +168,7 @@ def test_an_earlier_file_is_kept(results: Path) -> None:
     Path("out.csv").write_text("mine", "utf-8")
     done = export(results, "-o", "out.csv")
 
-    assert "an earlier file is kept in out-1.csv" in done.err
+    assert "the earlier file was renamed to out-1.csv" in done.err
     assert Path("out-1.csv").read_text("utf-8") == "mine"
 
 
@@ -187,10 +187,13 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
     ("arguments", "message"),
     [
         (("run.results.jsonl", "--format", "cvs"), "there is no export format 'cvs'; did you mean 'csv'"),
-        (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
+        (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known; use one of the suffixes .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
         (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
-        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect with the format"),
+        (
+            ("run.results.jsonl", "--table", "fields", "--format", "junit"),
+            "--table has no effect with the 'junit' format",
+        ),
         (("missing.jsonl",), "missing.jsonl"),
         (("words.csv",), "contains a table but no whole results"),
         (("words.json",), "is not a result file"),
@@ -256,7 +259,7 @@ def test_two_formats_of_one_name_are_an_error(results: Path) -> None:
 
     done = export(results, "--format", "csv", more=Second())
     assert done.code == 2
-    assert "two plugins offer the export format 'csv'" in done.err
+    assert "several plugins provide the export format 'csv'" in done.err
     assert '[plugins] block = ["third-party"]' in done.err
 
 

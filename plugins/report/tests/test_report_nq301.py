@@ -60,4 +60,4 @@ def test_stored_answers_and_rows_with_equal_text_are_recognised() -> None:
     compared, _ = pair()
 
     assert compared.same_answers
-    assert any("748 questions have the same text as another one" in note for note in compared.notes)
+    assert any("748 questions have the same text as another question" in note for note in compared.notes)

@@ -96,7 +96,7 @@ def test_settings_that_change_results_are_named() -> None:
 
     (pair,) = compare("one.journal", "two.journal").pairs
 
-    assert list(pair.notes) == ["settings that differ: use_full_trace_for_rubric"]
+    assert list(pair.notes) == ["the runs have different settings: use_full_trace_for_rubric"]
 
 
 def test_a_damaged_journal_ends_with_2(tmp_path: Path) -> None:

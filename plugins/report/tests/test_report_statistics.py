@@ -65,7 +65,7 @@ def test_equal_questions_under_several_ids_are_one_unit() -> None:
 
     assert together.pass_rate.clusters == 4
     assert apart.pass_rate.clusters == 40
-    assert "40 questions have the same text as another one" in together.notes[0]
+    assert "40 questions have the same text as another question" in together.notes[0]
     assert together.pass_rate.low is not None
     assert apart.pass_rate.low is not None
     assert together.pass_rate.low < apart.pass_rate.low

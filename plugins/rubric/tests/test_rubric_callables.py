@@ -93,12 +93,12 @@ def with_a_decorator() -> Callable[[str], bool]:
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (with_a_name_of_the_module(), "cannot be imported, and its source uses re of its module"),
-        (with_a_name_around_it(), "cannot be imported, and its source uses pattern of its module"),
-        (with_a_decorator(), "cannot be imported, and its source uses lru_cache of its module"),
-        (lambda text: "doi:" in text, "has neither an import path nor a source of its own"),
-        (partial(lambda word, text: word in text, "doi:"), "has neither an import path nor a source of its own"),
-        (eval("lambda text: 'doi:' in text"), "has neither an import path nor a source of its own"),
+        (with_a_name_of_the_module(), "cannot be imported, and its source uses re from its module"),
+        (with_a_name_around_it(), "cannot be imported, and its source uses pattern from its module"),
+        (with_a_decorator(), "cannot be imported, and its source uses lru_cache from its module"),
+        (lambda text: "doi:" in text, "has neither an import path nor source code of its own"),
+        (partial(lambda word, text: word in text, "doi:"), "has neither an import path nor source code of its own"),
+        (eval("lambda text: 'doi:' in text"), "has neither an import path nor source code of its own"),
     ],
     ids=["module", "closure", "decorator", "lambda", "partial", "no source"],
 )
@@ -115,7 +115,9 @@ def of_two(text: str, word: str) -> bool:
 
 @pytest.mark.parametrize("function", [of_two, lambda: True, int.__add__], ids=["two", "none", "of C"])
 def test_a_function_that_cannot_take_the_text_is_refused_when_made(function: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match=r"'c' is called with the answer's text alone, as f\(text\), but"):
+    with pytest.raises(
+        ValueError, match=r"'c' must be callable with the answer text as its only argument, as in f\(text\): "
+    ):
         CallableRubricTrait.from_callable("c", function)
 
 
@@ -155,9 +157,13 @@ def test_a_literal_trait_has_position_and_label_of_the_class() -> None:
 @pytest.mark.parametrize(
     ("given", "fields", "says"),
     [
-        (1.5, {"kind": "score", "min_score": 0, "max_score": 1}, "returned 1.5, but the trait's scores go from 0 to 1"),
-        (float("nan"), {"kind": "score"}, "needs a number"),
-        (True, {"kind": "score"}, "needs a number"),
+        (
+            1.5,
+            {"kind": "score", "min_score": 0, "max_score": 1},
+            "returned 1.5, but the score of the trait must be from 0 to 1",
+        ),
+        (float("nan"), {"kind": "score"}, "a score trait requires a number"),
+        (True, {"kind": "score"}, "a score trait requires a number"),
         ("medium", {"kind": "literal", "classes": CLASSES}, "returned 'medium', but the trait's classes are short, lo"),
         (1, {"kind": "literal", "classes": CLASSES}, "returned 1, but the trait's classes are"),
     ],

@@ -90,8 +90,8 @@ def test_an_unclaimed_trait_is_an_error_of_this_trait() -> None:
     assert found.field("regex_trait_scores") == {"doi": True}
     errors = found.field("trait_errors")
     assert list(errors) == ["sweet"]
-    problem, _, kinds = errors["sweet"].partition("; there are: ")
-    assert problem == "no installed plugin defines traits of type 'smell': install the plugin that does"
+    problem, _, kinds = errors["sweet"].partition("; available: ")
+    assert problem == "no installed plugin defines traits of type 'smell'; install the plugin that does"
     assert {"agentic", "callable", "llm", "metric", "regex"} <= {*kinds.split(", ")}
 
 
@@ -99,7 +99,7 @@ def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
     question = Question(question="What does BCL2 do?", rubric=[DOI])  # type: ignore[arg-type]  # a list is accepted
     given = {Keys.RAW_LLM_RESPONSE: ANSWER}
     found = asyncio.run(run_stage(RubricEvaluation, question=question, artifacts=given, plugins=[]))
-    says = "no evaluator for regex traits is active: unblock karenina-rubric, or install it again"
+    says = "no evaluator for regex traits is active; unblock or reinstall karenina-rubric"
     assert found.field("trait_errors") == {"doi": says}
 
 
@@ -162,7 +162,7 @@ def test_it_is_for_questions_with_traits_that_are_not_agentic(static: Any, dynam
 
 def test_a_name_both_static_and_dynamic_is_refused() -> None:
     question = Question(question="Q", rubric=[SAFE], dynamic_rubric=[SAFE])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'safe' is used in the rubric and in the dynamic rubric"):
+    with pytest.raises(ValueError, match="'safe' is used both in the rubric and in the dynamic rubric"):
         RubricEvaluation().included(None, question)  # type: ignore[arg-type]
 
 
@@ -244,7 +244,7 @@ def test_without_presence_only_the_dynamic_traits_fail(reply: Any) -> None:
     found = score(DOI, dynamic=[RISKS], models=scripted_replies(reply, reply))
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("llm_trait_scores") == {"risks": None}
-    assert "concept is present" in found.field("trait_errors")["risks"]
+    assert "could not decide whether the concept of the trait is present" in found.field("trait_errors")["risks"]
     assert found.field("dynamic_rubric_skipped_traits") is None
 
 

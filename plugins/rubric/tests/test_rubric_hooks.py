@@ -89,11 +89,11 @@ def without(attribute: str) -> object:
 @pytest.mark.parametrize(
     ("evaluator", "cure"),
     [
-        (without("name"), "set name to a string"),
-        (without("precedence"), "set precedence to an integer"),
+        (without("name"), "set `name` to a string"),
+        (without("precedence"), "set `precedence` to an integer"),
         (without("claims"), "has no method claims()"),
         (without("evaluate"), "has no method evaluate()"),
-        (Evaluator, "return an instance of it"),
+        (Evaluator, "returned the class Evaluator instead of an instance of the class"),
     ],
 )
 def test_an_invalid_evaluator_is_listed_and_left_out(evaluator: object, cure: str) -> None:

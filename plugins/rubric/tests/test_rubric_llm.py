@@ -238,7 +238,9 @@ def test_a_trait_without_a_truth_to_include_is_refused() -> None:
     config = VerificationConfig(parsing_models=[{"id": "j", "interface": "scripted", "model_name": "j"}])
 
     assert stage.checks_question(config, question)
-    with pytest.raises(ValueError, match=r"trait 'agrees'.* the question has no raw_answer to show the judge: add one"):
+    with pytest.raises(
+        ValueError, match=r"trait 'agrees'.* the question has no raw_answer to show the judge; add a raw_answer"
+    ):
         stage.before_run(config, [question], NO_TRUST)
 
 

@@ -64,7 +64,7 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path, name: str) -> None:
     done = karenina("init", tmp_path)
 
     assert done.exit_code == 2
-    assert f"{tmp_path / name} already exists: move it away" in done.stderr
+    assert f"{tmp_path / name} already exists; move the file" in done.stderr
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "mine")]
 
 

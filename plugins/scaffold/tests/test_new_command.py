@@ -20,8 +20,8 @@ def new(folder: Path, kind: str, name: str) -> Result:
     ("named", "problem"),
     [
         ("stages word-count", "unknown kind of plugin 'stages'; did you mean 'stage'?"),
-        ("widget word-count", "there are: adapter, check, command, executor"),
-        ("stage 2nd", "'2nd' is not a valid package name: use letters, digits and hyphens"),
+        ("widget word-count", "available: adapter, check, command, executor"),
+        ("stage 2nd", "'2nd' is not a valid package name; use letters, digits and hyphens"),
         ("stage ../evil", "is not a valid package name"),
         ("stage wörter", "is not a valid package name"),
         ("stage class", "'class' is a Python keyword"),
@@ -29,14 +29,14 @@ def new(folder: Path, kind: str, name: str) -> Result:
         ("stage json", "'json' is a module in Python's standard library"),
         ("stage pytest", "'pytest' is an installed package"),
         ("stage karenina-core", "'karenina_core' is an installed package"),
-        ("stage stage", "would need a class Stage, a name that Karenina already uses"),
-        ("trait rubric", "would need a class RubricTrait, a name that Karenina already uses"),
-        ("stage parse-template", "already has the stage 'ParseTemplate'"),
-        ("format jsonl", "already has the format '.jsonl'"),
-        ("command check", "already has the command 'check'"),
-        ("exporter recording", "already has the exporter 'recording'"),
-        ("import-format promptfoo", "already has the import-format 'promptfoo'"),
-        ("panel panel", "would need a class Panel, a name that Karenina already uses"),
+        ("stage stage", "would need a class named 'Stage', but Karenina already uses that name"),
+        ("trait rubric", "would need a class named 'RubricTrait', but Karenina already uses that name"),
+        ("stage parse-template", "already provides the stage 'ParseTemplate'"),
+        ("format jsonl", "already provides the format '.jsonl'"),
+        ("command check", "already provides the command 'check'"),
+        ("exporter recording", "already provides the exporter 'recording'"),
+        ("import-format promptfoo", "already provides the import-format 'promptfoo'"),
+        ("panel panel", "would need a class named 'Panel', but Karenina already uses that name"),
     ],
 )
 def test_a_name_that_cannot_work_is_refused(tmp_path: Path, named: str, problem: str) -> None:
@@ -52,7 +52,7 @@ def test_an_existing_folder_is_not_touched(tmp_path: Path) -> None:
     done = new(tmp_path, "stage", "word-count")
 
     assert done.exit_code == 2
-    assert "word-count already exists: choose another name, or another folder with --into" in done.stderr
+    assert "word-count already exists; choose another name, or another folder with --into" in done.stderr
     assert list((tmp_path / "word-count").iterdir()) == []
 
 

@@ -76,4 +76,4 @@ def test_an_option_with_one_value_is_given_once(app: typer.Typer, target: str, w
 
     assert (lists.output, lists.exit_code) == ("hi you!!\n", 0)
     assert twice.exit_code == 2
-    assert "Invalid value for '--word': this option takes one value, but is given twice" in twice.output
+    assert "Invalid value for '--word': this option takes only one value, but was given more than once" in twice.output

@@ -149,10 +149,14 @@ def test_a_function_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("karenina_testing.server.scripted.WAIT", 0.3)
     try:
-        with pytest.raises(TimeoutError, match=r"wait_for_nothing \(test_.*\) blocks it; let it return"):
+        with pytest.raises(
+            TimeoutError, match=r"it is blocked by .*wait_for_nothing \(test_.*\); make the function return"
+        ):
             ask(wait_for_nothing)
         begun.clear()
-        with pytest.raises(TimeoutError, match=r"wait_in_a_coroutine \(test_.*\) blocks it; let it return"):
+        with pytest.raises(
+            TimeoutError, match=r"it is blocked by .*wait_in_a_coroutine \(test_.*\); make the function return"
+        ):
             ask(wait_in_a_coroutine)
     finally:
         over.set()
@@ -375,8 +379,8 @@ def test_a_process_of_its_own_serves_cases_literally(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[]", "line 1: it is not a JSON object"),
-        ('{"text": "x"}', "names no item"),
+        ("[]", "line 1: expected a JSON object"),
+        ('{"text": "x"}', "line 1: the item is missing"),
         ('{"item": 1, "side": "x"}', "side"),
     ],
 )
