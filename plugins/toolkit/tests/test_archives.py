@@ -55,7 +55,7 @@ def test_no_more_is_unpacked_than_is_stated(tmp_path: Path) -> None:
     path = state_size(write(tmp_path / "a.zip", {"a.json": bytes(200_000_000)}), 1000, zipfile.crc32(bytes(1000)))
     tracemalloc.start()
     try:
-        with pytest.raises(FileError, match=r"a\.json: .*its size or checksum differs from the one"):
+        with pytest.raises(FileError, match=r"a\.json: the size or checksum of the unpacked entry differs"):
             read(path)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
@@ -64,13 +64,13 @@ def test_no_more_is_unpacked_than_is_stated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [10, 2000])
 def test_an_entry_has_its_stated_size(tmp_path: Path, size: int) -> None:
-    with pytest.raises(FileError, match="differs from the one that the archive states"):
+    with pytest.raises(FileError, match="differs from the one stated in the archive"):
         read(state_size(write(tmp_path / "a.zip", {"a.json": bytes(1000)}, zipfile.ZIP_STORED), size))
 
 
 @pytest.mark.parametrize(("method", "name"), [(zipfile.ZIP_LZMA, "LZMA"), (zipfile.ZIP_BZIP2, "bzip2")])
 def test_methods_without_a_bound_are_refused(tmp_path: Path, method: int, name: str) -> None:
-    with pytest.raises(FileError, match=f"it is compressed with {name}, which is not supported"):
+    with pytest.raises(FileError, match=f"the entry is compressed with {name}, which is not supported"):
         read(write(tmp_path / "a.zip", {"a.json": b"{}"}, method))
 
 
@@ -81,7 +81,7 @@ def test_a_name_stands_for_one_entry(tmp_path: Path) -> None:
         archive.writestr("a.json", "")
         archive.writestr("a.json", "{}")
 
-    with pytest.raises(FileError, match=r"two entries named 'a\.json'"):
+    with pytest.raises(FileError, match=r"more than one entry named 'a\.json'"):
         read(tmp_path / "a.zip")
 
 
@@ -110,7 +110,7 @@ def test_excel_parts_have_the_size_that_they_state(tmp_path: Path) -> None:
     path = state_size(write(tmp_path / "t.xlsx", dict.fromkeys(names, bytes(100_000_000))), 100)
     tracemalloc.start()
     try:
-        with pytest.raises(FileError, match="its size or checksum differs from the one"):
+        with pytest.raises(FileError, match="the size or checksum of the unpacked entry differs"):
             list(read_records(path))
         assert tracemalloc.get_traced_memory()[1] < 30_000_000  # the modules of openpyxl among them
     finally:
@@ -120,7 +120,7 @@ def test_excel_parts_have_the_size_that_they_state(tmp_path: Path) -> None:
 def test_excel_parts_have_methods_with_a_bound(tmp_path: Path) -> None:
     path = write(tmp_path / "t.xlsx", {"xl/workbook.xml": bytes(1000)}, zipfile.ZIP_LZMA)
 
-    with pytest.raises(FileError, match="it is compressed with LZMA"):
+    with pytest.raises(FileError, match="the entry is compressed with LZMA"):
         list(read_records(path))
 
 

@@ -34,7 +34,7 @@ def test_a_pipe_that_delivers_more_than_the_bound_is_refused(tmp_path: Path) -> 
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what is written stays until it is read
     try:
         pipe.write_bytes(b"#" * 3000)
-        with pytest.raises(FileError, match="it contains more than 1,000 bytes"):
+        with pytest.raises(FileError, match="the file contains more than 1,000 bytes"):
             read_bytes(pipe, max_bytes=1000)
     finally:
         os.close(reader)

@@ -77,19 +77,22 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("localhost:8000", "the URL has no http:// or https://; did you mean 'http://localhost:8000'?"),
+        ("localhost:8000", "the URL must begin with http:// or https://; did you mean 'http://localhost:8000'?"),
         ("api.example.com/v1", "did you mean 'https://api.example.com/v1'?"),
         ("localhost:8000/pw-secret", "did you mean 'http://localhost:8000/***'?"),
         ("ftp://localhost:8000", "must begin with http:// or https:// and name a host"),
         ("http://", "name a host"),
-        ("http://host:port", "not a URL, or its port is not a number; write it like EXAMPLE"),
-        ("http://host:pw-secret", "not a URL"),
-        ("http://me:pw-secret@host", "remove it, and put a key into endpoint_api_key"),
-        ("http://host?key=pw-secret", "the URL has a query; CURE"),
-        ("http://host#pw-secret", "the URL has a query; CURE"),
-        ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not the URL of one method"),
-        ("http://host/v1/responses", "not the URL of one method"),
-        ("http://host/v1/messages", "not the URL of one method"),
+        ("http://host:port", "the URL is not valid, or its port is not a number; use a URL such as EXAMPLE"),
+        ("http://host:pw-secret", "the URL is not valid"),
+        ("http://me:pw-secret@host", "remove the user name and password, and set the key in endpoint_api_key"),
+        ("http://host?key=pw-secret", "the URL contains a query or fragment; CURE"),
+        ("http://host#pw-secret", "the URL contains a query or fragment; CURE"),
+        (
+            "http://host/v1/chat/completions",
+            "the URL is that of a single API method; use the base URL, such as EXAMPLE",
+        ),
+        ("http://host/v1/responses", "the URL is that of a single API method"),
+        ("http://host/v1/messages", "the URL is that of a single API method"),
     ],
 )
 def test_an_invalid_base_url_is_refused_without_showing_secrets(url: str, problem: str) -> None:
@@ -136,7 +139,7 @@ class Extra(ToolLoopExtra):
         ({"max_concurrency": 0}, "extra.max_concurrency: "),
         ({"structured": "pw-secret"}, "extra.structured: "),
         ({"first_turn": "pw-secret", "seed": "pw-secret"}, "extra.seed: "),
-        ({"sed": "pw-secret"}, "extra.sed: there is no such name; did you mean 'seed'?"),
+        ({"sed": "pw-secret"}, "extra.sed: unknown name; did you mean 'seed'?"),
     ],
 )
 def test_wrong_settings_are_named_without_their_values(given: dict[str, Any], problem: str) -> None:
@@ -159,4 +162,4 @@ def test_refused_key_is_named_by_its_source(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert cure_for_key(model(), None, VARIABLES, "OTHERWISE") == "OTHERWISE"
     assert cure_for_key(model(endpoint_api_key="sk-own"), "sk-own", VARIABLES, "") == "correct endpoint_api_key"
-    assert "the key came from SOME_API_KEY" in cure_for_key(model(), "sk-of-the-environment", VARIABLES, "")
+    assert "correct the key in SOME_API_KEY" in cure_for_key(model(), "sk-of-the-environment", VARIABLES, "")

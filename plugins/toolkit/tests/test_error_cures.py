@@ -96,7 +96,7 @@ def test_https_to_an_http_port_names_the_scheme(said: str, cure: str | None) -> 
 
 
 def test_a_web_page_is_quoted_without_its_tags() -> None:
-    assert str(failure(502, PAGE)) == "any:m at HOST answered HTTP 502: a web page, Open WebUI Welcome & hello"
+    assert str(failure(502, PAGE)) == "any:m at HOST responded with HTTP 502: a web page, Open WebUI Welcome & hello"
     error = unusable(PAGE.encode())
     assert str(error) == ("any:m at HOST sent a web page instead of JSON (Open WebUI Welcome & hello); check the path")
     assert not error.retriable
@@ -105,9 +105,9 @@ def test_a_web_page_is_quoted_without_its_tags() -> None:
 
 def test_a_body_that_is_not_json_is_quoted_and_retriable() -> None:
     error = unusable(b"upstream timed out for sk-secret")
-    assert str(error) == "any:m at HOST sent no usable reply: its body is not JSON: upstream timed out for ***"
+    assert str(error) == "any:m at HOST sent no usable reply: the body is not JSON: upstream timed out for ***"
     assert error.category is ErrorCategory.SERVER
-    assert str(unusable(b" ")).endswith("its body is empty")
+    assert str(unusable(b" ")).endswith("the body is empty")
 
 
 def test_a_page_without_end_is_looked_at_in_part() -> None:

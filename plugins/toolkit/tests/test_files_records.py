@@ -240,7 +240,9 @@ def test_rows_by_their_ids_know_their_keys(tmp_path: Path) -> None:
     found = list(read_records(path, rows="*"))
 
     assert [(one.key, one.where, one.get("question")) for one in found] == [("q1", "q1", "a"), ("q2", "q2", "b")]
-    with pytest.raises(FileError, match=r"it is not a list of rows; name the path to its rows: \*"):
+    with pytest.raises(
+        FileError, match=r"the document is not a list of rows; specify the path to the rows, such as \*"
+    ):
         read(path)
 
 
@@ -268,14 +270,19 @@ def test_names_are_found_without_case() -> None:
 
 
 WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
-    "no content": ("t.csv", b"", {}, "the file is empty; write the names of the columns in the first row"),
-    "no columns": ("t.csv", b"\n,,\n", {}, "all rows are empty; write the names of the columns"),
+    "no content": ("t.csv", b"", {}, "the file is empty; write the column names in the first row"),
+    "no columns": ("t.csv", b"\n,,\n", {}, "all rows are empty; write the column names"),
     "two characters between cells": (
         *("t.csv", b"q\n", {"delimiter": ",,"}),
-        "the delimiter must be one character, and not a quote or line break: ',,'; write one such as",
+        "the delimiter must be a single character other than a quote or line break, not ',,'; use a delimiter such as",
     ),
-    "a quote between cells": ("t.csv", b"q\n", {"delimiter": '"'}, "the delimiter must be one character"),
-    "a path of many digits": ("t.json", b"[{}]", {"rows": "9" * 5000}, "9…; correct it there, or the path to the rows"),
+    "a quote between cells": ("t.csv", b"q\n", {"delimiter": '"'}, "the delimiter must be a single character"),
+    "a path of many digits": (
+        "t.json",
+        b"[{}]",
+        {"rows": "9" * 5000},
+        "9…; correct the file, or correct the path to the rows",
+    ),
     "a column twice": ("t.csv", b"q,q\n1,2\n", {}, "line 1: two columns are named 'q'; rename one of them"),
     "a long row": ("t.csv", b"q,a\n\n1,2,3\n", {}, "line 3: the row has 3 cells, but the file has 2 columns"),
     "a wrong quote": ("t.csv", b'q\n"a" b\n', {}, "line 2: the CSV is not valid"),
@@ -283,53 +290,63 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "t.csv",
         b"q\n" + b"a" * 70_000 + b"\xe9\n",
         {},
-        "byte 70002: the text is not UTF-8; save it with the encoding UTF-8",
+        "byte 70002: the text is not valid UTF-8; save the file as UTF-8",
     ),
-    "a byte after a mark": ("t.csv", b"\xef\xbb\xbfq\n\xe9\n", {}, "byte 5: the text is not UTF-8"),
-    "half of UTF-16": ("t.csv", b"\xff\xfeq\0\n", {}, "byte 4: the text is not UTF-16-LE"),
+    "a byte after a mark": ("t.csv", b"\xef\xbb\xbfq\n\xe9\n", {}, "byte 5: the text is not valid UTF-8"),
+    "half of UTF-16": ("t.csv", b"\xff\xfeq\0\n", {}, "byte 4: the text is not valid UTF-16-LE"),
     "UTF-16 without a mark": (
         "t.csv",
         "q\n".encode("utf-16-be"),
         {},
-        "byte 0: there is a zero byte: it is probably UTF-16",
+        "byte 0: found a zero byte, so the file is probably UTF-16",
     ),
-    "a byte in a line": ("t.jsonl", b'{}\n{"a": "\xe9"}', {}, "line 2, byte 7: the text is not UTF-8"),
-    "a byte in JSON": ("t.json", b'["\xe9"]', {}, "byte 2: the text is not UTF-8"),
+    "a byte in a line": ("t.jsonl", b'{}\n{"a": "\xe9"}', {}, "line 2, byte 7: the text is not valid UTF-8"),
+    "a byte in JSON": ("t.json", b'["\xe9"]', {}, "byte 2: the text is not valid UTF-8"),
     "another encoding": (
         "t.csv",
         b"q\n\x81\n",
         {"encoding": "cp1252"},
-        "byte 2: the text is not cp1252; give the encoding",
+        "byte 2: the text is not valid cp1252; specify the encoding",
     ),
     "no encoding": (
         "t.csv",
         b"q\n",
         {"encoding": "klingon"},
-        "there is no encoding 'klingon'; write one such as utf-8",
+        "unknown encoding 'klingon'; use an encoding such as utf-8",
     ),
-    "bytes as an encoding": ("t.csv", b"q\n", {"encoding": "hex"}, "there is no encoding 'hex'"),
-    "cut JSON": ("t.jsonl", b'{}\n{"a": 1', {}, "line 2, column 8: the JSON is incomplete; correct it there"),
+    "bytes as an encoding": ("t.csv", b"q\n", {"encoding": "hex"}, "unknown encoding 'hex'"),
+    "cut JSON": ("t.jsonl", b'{}\n{"a": 1', {}, "line 2, column 8: the JSON is incomplete; complete the JSON"),
     "wrong JSON": ("t.json", b"[{}\n, x]", {}, "line 2, column 3: the JSON is not valid: Expecting value"),
-    "a key twice": ("t.jsonl", b'{"a": 1, "a": 2}', {}, "line 1: the key 'a' occurs twice, with different values"),
-    "deep JSON": ("t.json", b"[" * 100_000, {}, "the JSON cannot be read: maximum recursion depth exceeded"),
+    "a key twice": (
+        "t.jsonl",
+        b'{"a": 1, "a": 2}',
+        {},
+        "line 1: the key 'a' occurs more than once, with different values",
+    ),
+    "deep JSON": ("t.json", b"[" * 100_000, {}, "the JSON cannot be parsed: maximum recursion depth exceeded"),
     "JSON of 300 levels": ("t.json", b"[" * 300 + b"]" * 300, {}, "nested more than 200 levels deep"),
     "half a character": ("t.jsonl", b'{"a": "\\ud800"}', {}, "line 1: a string contains an unpaired surrogate"),
-    "a long number": ("t.jsonl", b"[" + b"1" * 5000 + b"]", {}, "line 1: the JSON cannot be read: Exceeds the limit"),
-    "an object without rows": ("t.json", b'{"a": 1}', {}, "it is not a list of rows; give a file with a list of rows"),
+    "a long number": ("t.jsonl", b"[" + b"1" * 5000 + b"]", {}, "line 1: the JSON cannot be parsed: Exceeds the limit"),
+    "an object without rows": (
+        "t.json",
+        b'{"a": 1}',
+        {},
+        "the document is not a list of rows; use a file that contains a list of rows",
+    ),
     "a path to nothing": (
         "t.json",
         b'[{"a": [1]}, {}]',
         {"rows": "*.a.*"},
-        ", 1: it has no 'a'; correct it there, or the path",
+        ", 1: the value has no entry 'a'; correct the file, or correct the path",
     ),
     "a path through a text": (
         "t.json",
         b'[{"a": "x"}]',
         {"rows": "*.a.*"},
-        ", 0.a: it is neither a list nor an object",
+        ", 0.a: the value is neither a list nor an object",
     ),
     "a sheet of CSV": ("t.csv", b"q\n", {"sheet": "x"}, "only Excel files have sheets"),
-    "a path in lines": ("t.jsonl", b"{}\n", {"rows": "x"}, "only JSON documents have a path to their rows"),
+    "a path in lines": ("t.jsonl", b"{}\n", {"rows": "x"}, "only JSON documents can have a path to their rows"),
     "another kind": (
         "t.txt",
         b"q\n",
@@ -337,7 +354,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "tables with the file extension '.txt' are not supported; convert the file to .csv",
     ),
     "no Excel file": ("t.xlsx", b"PK cut", {}, "the Excel file is damaged: File is not a zip file"),
-    "no Parquet file": ("t.parquet", b"PAR1 cut", {}, "it cannot be read as parquet"),
+    "no Parquet file": ("t.parquet", b"PAR1 cut", {}, "the Parquet data cannot be read"),
     "many cells": (
         "t.csv",
         b"q\n" + b"," * 100_000,
@@ -350,10 +367,10 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     ),
     "a quote without an end": (
         *("t.csv", b'q\n"' + b"text\n" * 3_300_000, {}),
-        "line 3200001: the row is longer than 16,000,000 characters; close its quotes, or use JSONL",
+        "line 3200001: the row is longer than 16,000,000 characters; close any open quotes in the row, or use JSONL",
     ),
     "a long line": ("t.csv", b"q\n" + b"x" * 16_000_001, {}, "line 2: the line is longer than 16 MB"),
-    "a large file": ("t.csv", b"q\n" * 100, {"max_bytes": 50}, "it is 200 bytes, and the limit is 50 bytes"),
+    "a large file": ("t.csv", b"q\n" * 100, {"max_bytes": 50}, "the file size is 200 bytes, but the limit is 50 bytes"),
 }
 
 
@@ -395,12 +412,12 @@ def test_bad_lines_are_kept_if_asked(tmp_path: Path) -> None:
 
     assert [one.where for one in found] == ["line 1", "line 2", "line 3", "line 4"]
     assert [one.problem and one.problem.what for one in found] == [
-        *(None, "the text is not UTF-8", "the JSON is incomplete", None)
+        *(None, "the text is not valid UTF-8", "the JSON is incomplete", None)
     ]
     assert found[0].get("A") == 1
     with pytest.raises(FileError, match="line 4: the line is not a JSON object; write one object per line"):
         found[3].get("a")
-    with pytest.raises(FileError, match="line 2, byte 0: the text is not UTF-8"):
+    with pytest.raises(FileError, match="line 2, byte 0: the text is not valid UTF-8"):
         found[1].get("a")
 
 
@@ -475,7 +492,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
 def test_cells_of_parquet_that_are_no_values_are_an_error(tmp_path: Path, column: Any) -> None:
     path = tmp_path / "t.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"q": column}), path)
-    with pytest.raises(FileError, match="it cannot be read as parquet: "):
+    with pytest.raises(FileError, match="the Parquet data cannot be read: "):
         read(path)
 
 
@@ -493,7 +510,7 @@ MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 BOMBS = {
     "cells in one row": (
         *(SHEET, f"<worksheet {MAIN}><sheetData><row>{'<c/>' * 400_000}</row></sheetData></worksheet>"),
-        "it has more than 250,000 XML elements in one row or text; save the table as .csv",
+        "the part has more than 250,000 XML elements in a single row or string; save the table as .csv",
     ),
     "rows": (
         *(SHEET, f"<worksheet {MAIN}><sheetData>{'<row/>' * 210_000}</sheetData></worksheet>"),
@@ -505,11 +522,11 @@ BOMBS = {
     ),
     "merged cells": (
         *(SHEET, f"<worksheet {MAIN}><mergeCells>{'<mergeCell/>' * 260_000}</mergeCells></worksheet>"),
-        "it has more than 250,000 XML elements besides its rows, such as formats and merged cells",
+        "the part has more than 250,000 XML elements outside its rows (for example, for formats and merged cells)",
     ),
     "parts of a text": (
         *(TEXTS, f"<sst {MAIN}><si>{'<r/>' * 260_000}</si></sst>"),
-        "it has more than 250,000 XML elements in one row or text",
+        "the part has more than 250,000 XML elements in a single row or string",
     ),
 }
 
@@ -541,7 +558,7 @@ def test_few_bytes_of_excel_do_not_become_many_elements(tmp_path: Path, name: st
 
 def test_entities_in_excel_are_refused(tmp_path: Path) -> None:
     path = write_part(tmp_path / "t.xlsx", SHEET, '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>')
-    with pytest.raises(FileError, match="its XML declares entities, which no spreadsheet program writes"):
+    with pytest.raises(FileError, match="the XML declares entities, which spreadsheet programs never do"):
         read(path)
 
 
@@ -577,7 +594,7 @@ def test_a_missing_library_is_named_with_the_extra(
 ) -> None:
     for name in ("openpyxl", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(FileError, match=rf"which is not installed; install it: pip install 'mine\[{extra}\]'"):
+    with pytest.raises(FileError, match=rf"which is not installed; install it with: pip install 'mine\[{extra}\]'"):
         read_records(write(str(tmp_path), f"t{suffix}", b""), package="mine")
 
 
@@ -620,13 +637,15 @@ def test_an_encoding_that_is_certain_is_recognized_and_named(tmp_path: Path, nam
 )
 def test_an_encoding_that_is_not_certain_must_be_named(tmp_path: Path, encoding: str, text: str) -> None:
     path = write(str(tmp_path), "t.csv", text.encode(encoding))
-    with pytest.raises(FileError, match="its encoding is not certain; name it with --encoding"):
+    with pytest.raises(
+        FileError, match="its encoding could not be determined reliably; set the encoding with --encoding"
+    ):
         read_auto(path)
     assert [one.value for one in read_records(path, encoding=encoding)] == [{"q": text[2:-1]}]
 
 
 def test_utf_8_with_one_other_byte_is_not_taken_for_cp1252(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="byte 9: the text is not UTF-8"):
+    with pytest.raises(FileError, match="byte 9: the text is not valid UTF-8"):
         read_auto(write(str(tmp_path), "t.csv", "q\nGröße".encode() + b"\xe9\n"))
 
 

@@ -96,7 +96,7 @@ def test_a_file_that_others_may_not_read_is_not_readable_while_written(file: Pat
 def test_a_link_is_refused_and_stays(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(file)
-    with pytest.raises(OSError, match="it is a link, and was not changed") as found:
+    with pytest.raises(OSError, match="the path is a link and was not replaced") as found:
         replace_file(link, write_new)
 
     assert (found.value.errno, found.value.filename) == (errno.ELOOP, str(link))
@@ -125,7 +125,7 @@ def test_a_link_that_appears_while_writing_is_not_replaced(file: Path, tmp_path:
         file.unlink()
         file.symlink_to(tmp_path / "thesis")
 
-    with pytest.raises(OSError, match="it is a link"):
+    with pytest.raises(OSError, match="the path is a link"):
         replace_file(file, swap)
     assert (tmp_path / "thesis").read_bytes() == OLD
 
@@ -209,7 +209,7 @@ def test_a_folder_without_permission_is_named_as_the_cause(file: Path) -> None:
     file.parent.chmod(0o755)
 
     assert "PermissionError" in done.stdout, done.stderr
-    assert "no file can be created in its folder: Permission denied: 'genes.yaml'" in done.stdout
+    assert "cannot create a file in the parent folder: Permission denied: 'genes.yaml'" in done.stdout
 
 
 def test_a_read_only_file_is_not_replaced(file: Path) -> None:

@@ -45,7 +45,7 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
 def test_a_status_decides_the_category_and_what_to_do(status: int, category: ErrorCategory, cure: str | None) -> None:
     error = failure(status, {"error": {"message": "sorry, 500 of them", "type": "x"}})
     assert (error.category, error.status) == (category, status)
-    said = f"any:m at HOST answered HTTP {status}: sorry, 500 of them"
+    said = f"any:m at HOST responded with HTTP {status}: sorry, 500 of them"
     assert str(error) == said if cure is None else str(error).startswith(f"{said}; {cure}")
 
 

@@ -57,7 +57,7 @@ def test_any_text_becomes_a_plain_name(text: str) -> None:
 
 def test_outside_of_a_run_the_entry_says_so() -> None:
     assert keep_file("x.txt", b"1") == KeptFile(
-        name="x.txt", media_type="text/plain", left_out="it was given outside of a run"
+        name="x.txt", media_type="text/plain", left_out="the file was provided outside of a run"
     )
 
 

@@ -56,7 +56,7 @@ def test_a_link_to_a_file_is_not_followed(root: Path) -> None:
 
 
 def test_a_link_is_not_replaced(root: Path) -> None:
-    with pytest.raises(OSError, match="it is a link, and was not changed"):
+    with pytest.raises(OSError, match="the path is a link and was not replaced"):
         write(root, root / "data/secret.txt")
     assert (root / "data/secret.txt").is_symlink()
     assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
@@ -68,7 +68,7 @@ def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
 
 
 def test_a_folder_outside_of_the_root_is_refused(root: Path) -> None:
-    with pytest.raises(OSError, match="the path does not lie in"), open_folder(root, root.parent / "outside"):
+    with pytest.raises(OSError, match="the path is outside"), open_folder(root, root.parent / "outside"):
         pass
 
 

@@ -92,7 +92,7 @@ def test_a_redirection_names_the_cure_and_reaches_nobody(status: int) -> None:
 @pytest.mark.parametrize("status", [200, 500])
 def test_replies_are_read_up_to_the_limit(status: int) -> None:
     long = Reply("x" * 20_000, status)
-    assert "more than 10000 decompressed bytes" in str(failed(long, max_reply_bytes=10_000))
+    assert "larger than 10000 bytes when decompressed" in str(failed(long, max_reply_bytes=10_000))
     assert "more than" not in str(failed(long, max_reply_bytes=20_000))
 
 
@@ -105,7 +105,7 @@ def test_compressed_replies_are_read_up_to_the_limit(pack: Any, encoding: str) -
 
     with ScriptedServer(packed({"text": "Oslo."})) as server:
         assert post(server) == {"text": "Oslo."}
-    assert "more than 10000 decompressed bytes" in str(failed(packed("x" * 20_000), max_reply_bytes=10_000))
+    assert "larger than 10000 bytes when decompressed" in str(failed(packed("x" * 20_000), max_reply_bytes=10_000))
 
 
 @pytest.mark.parametrize("body", ["[" * 5000 + "]" * 5000, "[" * 300 + "]" * 300, f"[{'1,' * 2_000_001}1]"])
@@ -117,7 +117,7 @@ def test_json_of_too_many_levels_or_values_is_an_error(body: str) -> None:
 def test_json_of_another_form_is_the_servers_fault(body: Any) -> None:
     error = failed(Reply(json.dumps(body)), read=lambda data: data["message"]["content"].strip())
     assert error.category is ErrorCategory.SERVER
-    assert "its JSON does not have the expected form" in str(error)
+    assert "the JSON does not have the expected structure" in str(error)
 
 
 def test_a_web_page_names_the_setting_of_the_address() -> None:
@@ -154,7 +154,7 @@ def test_without_aiohttp_the_cure_is_its_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     error = failed(Reply({}))
     assert error.category is ErrorCategory.PERMANENT
-    assert "aiohttp is not installed; install the extra `http` of karenina-toolkit" in str(error)  # results store it
+    assert "aiohttp is not installed; install karenina-toolkit with the `http` extra" in str(error)  # results store it
     with pytest.raises(AdapterConfigError, match=re.escape(install_command("karenina-toolkit[http]"))):
         check_server(model("http://host/v1"))
 
@@ -234,11 +234,11 @@ def test_an_invalid_proxy_is_not_shown(address: str, monkeypatch: pytest.MonkeyP
     error = asyncio.run(post_by_proxy(address, "http://models.invalid/v1", monkeypatch))
 
     assert (error.category, "password" in str(error)) == (ErrorCategory.PERMANENT, False)
-    assert "proxy in the environment" in str(error)
+    assert "proxy address in the environment" in str(error)
 
 
 def test_a_key_with_a_line_break_is_an_error_of_the_port() -> None:
-    with ScriptedServer(Reply({})) as server, pytest.raises(PortError, match="request cannot be made") as caught:
+    with ScriptedServer(Reply({})) as server, pytest.raises(PortError, match="request could not be sent") as caught:
         post(server, endpoint_api_key="key\r\nX-Other: 1")
 
     assert (caught.value.category, server.requests) == (ErrorCategory.PERMANENT, [])

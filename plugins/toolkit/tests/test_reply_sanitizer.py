@@ -86,7 +86,7 @@ def test_half_surrogate_pairs_in_messages_are_replaced(checked: Check) -> None:
 
 @pytest.mark.parametrize("checked", [of_turn, of_agent])
 def test_an_id_with_half_a_surrogate_pair_is_an_error(checked: Check) -> None:
-    with pytest.raises(BrokenReply, match="half of a surrogate pair"):
+    with pytest.raises(BrokenReply, match="unpaired surrogate"):
         checked(Message.assistant("", [ToolCall(f"c{HALF}", "look", {})]))
 
 

@@ -15,7 +15,7 @@ SOME = Usage(7, 3, calls=1)
 def test_a_stream_without_a_reason_is_broken_off_if_others_have_one() -> None:
     async def streams() -> None:
         check_stream_end("a", SOME, has_reason=True)
-        with pytest.raises(IncompleteStream, match="although the server gave one before") as caught:
+        with pytest.raises(IncompleteStream, match="although earlier streams from the server had one") as caught:
             check_stream_end("a", SOME, has_reason=False)
         assert (type(caught.value), caught.value.usage) == (IncompleteStream, SOME)
 

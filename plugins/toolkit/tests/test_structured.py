@@ -453,7 +453,7 @@ async def test_pydantics_own_messages_are_sent_with_their_place() -> None:
 
 async def test_a_filtered_judge_is_asked_once_and_the_cause_named() -> None:
     judge = Judge(ParserReply("", "prompt", Usage(10, calls=1), "content_filter", server_reason="HTTP 400: no"))
-    with pytest.raises(StructuredError, match=r"content filter \(HTTP 400: no\): choose another judge") as caught:
+    with pytest.raises(StructuredError, match=r"content filter \(HTTP 400: no\); choose another judge") as caught:
         await call_structured(judge, [Message.user("?")], SCHEMA, Drug.model_validate)
     assert caught.value.tries == 1
 

@@ -68,12 +68,12 @@ def test_further_tools_stand_beside_those_of_the_workspace(workspace: Path) -> N
 @pytest.mark.parametrize(
     ("tools", "both"),
     [
-        ((Echo("read_file", "server 'files'"),), "the workspace and from server 'files'"),
-        ((Echo("look", "server 'a'"), Echo("look", "server 'b'")), "server 'a' and from server 'b'"),
+        ((Echo("read_file", "server 'files'"),), "the workspace and one from server 'files'"),
+        ((Echo("look", "server 'a'"), Echo("look", "server 'b'")), "server 'a' and one from server 'b'"),
     ],
 )
 def test_two_tools_with_one_name_are_an_error(workspace: Path, tools: tuple[Echo, ...], both: str) -> None:
-    with pytest.raises(ValueError, match=f"two tools are called '{tools[0].name}': from {both}"):
+    with pytest.raises(ValueError, match=f"two tools are named '{tools[0].name}', one from {both}"):
         collect_tools(AgentOptions(workspace=workspace, tools=tools))
 
 

@@ -23,7 +23,7 @@ ANSWER = Message.assistant("On 17q21.")
         ([ASK], None, "ends with a user message"),
         ([ANSWER, ASK], None, "ends with a user message"),
         ([ANSWER, Message.tool("x", CALL)], None, "ends with a tool message"),
-        ([ANSWER, Message.assistant("I look.", [CALL])], None, "while the assistant calls lookup"),
+        ([ANSWER, Message.assistant("I look.", [CALL])], None, "ends with the assistant calling lookup"),
         ([ANSWER, Message.assistant("  \n")], None, "has no text"),
         ([ANSWER, Message.assistant("", reasoning="17q21")], None, "has no text"),
     ],
@@ -37,7 +37,7 @@ def test_only_a_final_text_message_is_the_answer(trace: list[Message], final: st
 
 def test_an_unreadable_recording_is_not_a_valid_trace() -> None:
     verdict = validate_trace([{"role": "narrator", "content": "x"}])
-    assert verdict == TraceVerdict(False, None, "the trace cannot be read: entry 1: the role 'narrator' is unknown")
+    assert verdict == TraceVerdict(False, None, "the trace cannot be read: entry 1: unknown role 'narrator'")
 
 
 def test_a_trace_as_text() -> None:

@@ -146,7 +146,9 @@ def test_a_conversation_without_a_final_answer_is_not_valid(key: str, write: Cal
     asked = next(entry for entry in entries if entry.get("role") == "user")
     assert "ends with a user message" in str(traces.validate_trace({**recording, key: [*entries, asked]}).error)
     assert "ends with a tool message" in str(traces.validate_trace({**recording, key: entries[:-1]}).error)
-    assert "while the assistant calls search" in str(traces.validate_trace({**recording, key: entries[:-2]}).error)
+    assert "ends with the assistant calling search" in str(
+        traces.validate_trace({**recording, key: entries[:-2]}).error
+    )
     assert traces.validate_trace(recording)
 
 

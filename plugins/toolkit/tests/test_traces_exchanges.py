@@ -106,17 +106,23 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
 @pytest.mark.parametrize(
     ("exchange", "problem"),
     [
-        ({"request": {"messages": [ASK]}}, "exchange 1: the response is NoneType"),
-        ({"request": {"messages": [ASK]}, "response": "data: {}"}, "the response is str.*streams are not read"),
-        ({"request": {"model": "m"}, "response": {}}, "an object without 'messages'"),
-        ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "has an unknown format: it has id"),
+        ({"request": {"messages": [ASK]}}, "exchange 1: the response must be an object, not NoneType"),
+        (
+            {"request": {"messages": [ASK]}, "response": "data: {}"},
+            "the response must be an object, not str.*streams are not supported",
+        ),
+        ({"request": {"model": "m"}, "response": {}}, "an object without any of the keys 'messages'"),
+        ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "has an unknown format; its keys are: id"),
         ({"request": {"messages": [ASK]}, "response": {"choices": [{}, {}]}}, "has 2 choices"),
         (
             {"request": {"input": "x"}, "response": {"role": "assistant", "content": []}},
             "format OpenAI Resp.*format Anthropic",
         ),
-        ({"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}}, "exchange 1: entry 1: the role"),
-        ("x", "exchange 1: the request is NoneType"),
+        (
+            {"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}},
+            "exchange 1: entry 1: unknown role 'narrator'",
+        ),
+        ("x", "exchange 1: the request must be an object, not NoneType"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_exchange(exchange: Any, problem: str) -> None:
@@ -126,5 +132,5 @@ def test_what_cannot_be_read_is_named_with_its_exchange(exchange: Any, problem: 
 
 def test_no_exchange_is_an_error() -> None:
     assert convert_conversations([]) == []
-    with pytest.raises(TraceFormatError, match="there is no exchange"):
+    with pytest.raises(TraceFormatError, match="there are no exchanges to convert"):
         convert_exchanges([])

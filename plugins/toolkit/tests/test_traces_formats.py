@@ -105,25 +105,25 @@ def test_errors_of_server_side_tools_are_marked() -> None:
 @pytest.mark.parametrize(
     ("recording", "problem"),
     [
-        ("text", "the recording is str, not a list of messages"),
-        ({"response": "x"}, "without 'messages'"),
-        ({"messages": "x"}, "the recording is str, not a list of messages"),
+        ("text", "the recording must be a list of messages, not str"),
+        ({"response": "x"}, "without any of the keys 'messages'"),
+        ({"messages": "x"}, "the recording must be a list of messages, not str"),
         ([{"content": "x"}], "entry 1 is not a message"),
         ([OPENAI[0], "x"], "entry 2 is not a message"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: the role 'narrator' is unknown"),
-        ([{"role": "user", "content": 5}], "entry 1: the content is int"),
-        ([{"role": "user", "content": {"a": 1}}], "entry 1: the content is dict"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: unknown role 'narrator'"),
+        ([{"role": "user", "content": 5}], "entry 1: the content must be text or a list of parts, not int"),
+        ([{"role": "user", "content": {"a": 1}}], "entry 1: the content must be text or a list of parts, not dict"),
         ([{"role": "user", "content": [{"type": 5}]}], "no type"),
         ([{"role": "assistant", "content": None, "tool_calls": [{"name": "f", "args": {}}]}], "no function"),
         (
             [OPENAI[2], {"role": "user", "content": [RESULT]}],
             "entry 1 has the format OpenAI.*entry 2 has the format Anthropic",
         ),
-        ([{"role": "tool", "content": [RESULT, {"type": "text", "text": "x"}]}], "the role is 'tool'"),
+        ([{"role": "tool", "content": [RESULT, {"type": "text", "text": "x"}]}], "unknown role 'tool'"),
         ([{"role": "user", "content": [{"type": "tool_result"}]}], "no tool_use_id"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "no name"),
         ([{"role": "assistant", "content": [USE, "x"]}], "no type"),
-        ([{"role": "tool", "content": 5, "tool_name": "f"}], "entry 1: the content is int"),
+        ([{"role": "tool", "content": 5, "tool_name": "f"}], "entry 1: the content must be a string, not int"),
     ],
 )
 def test_an_invalid_message_is_named_with_its_entry(recording: Any, problem: str) -> None:

@@ -133,14 +133,14 @@ def test_contents_without_a_role_are_the_users() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (user({"text": 5}), "entry 1: a text part contains int"),
-        (user({"text": "x", "inlineData": {}}), "entry 1: a part contains text and inlineData"),
+        (user({"text": 5}), "entry 1: a text part must contain text, not int"),
+        (user({"text": "x", "inlineData": {}}), "entry 1: a part must .* only one item.* both text and inlineData"),
         (model({"functionCall": {"args": {}}}), "entry 1: a functionCall has no name"),
         (model({"functionCall": {"name": "f", "args": [1]}}), "its args are not an object"),
-        (model({"executableCode": "x"}), "entry 1: a executableCode is str"),
+        (model({"executableCode": "x"}), "entry 1: executableCode must be an object, not str"),
         (user({"functionResponse": {}}), "entry 1: a functionResponse has no name"),
-        ({"role": "narrator", "parts": [{"text": "x"}]}, "entry 1: the role is 'narrator'"),
-        ({"role": "user", "parts": ["x"]}, "entry 1: a part is str"),
+        ({"role": "narrator", "parts": [{"text": "x"}]}, "entry 1: unknown role 'narrator'"),
+        ({"role": "user", "parts": ["x"]}, "entry 1: a part must be an object, not str"),
     ],
 )
 def test_an_invalid_content_is_named_with_its_entry(content: dict[str, Any], problem: str) -> None:

@@ -108,7 +108,7 @@ def test_calls_that_the_server_answered_itself(item: dict[str, Any], call: ToolC
     ],
 )
 def test_calls_that_the_client_answers_wait_for_their_output(item: dict[str, Any], call: ToolCall) -> None:
-    assert "while the assistant calls" in str(validate_trace([USER, item]).error)
+    assert "ends with the assistant calling" in str(validate_trace([USER, item]).error)
     output = {"type": f"{item['type']}_output", "call_id": "c", "output": {"type": "computer_screenshot", "url": "u"}}
     assert convert_recording([item, output]) == [
         Message.assistant("", [call]),
@@ -137,10 +137,10 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
     [
         ([{"role": "user", "content": "x"}, {"of": "x"}], "entry 2: an item has neither a role nor a type"),
         ([{"type": "function_call", "call_id": "c"}], "entry 1: a function_call has no name"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: the role 'narrator' is unknown"),
-        ([{"role": "assistant", "content": 5}], "entry 1: the content is int"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: unknown role 'narrator'"),
+        ([{"role": "assistant", "content": 5}], "entry 1: the content must be text or a list of parts, not int"),
         ([5], "entry 1 is not a message"),
-        (5, "the recording is int, not a list of messages"),
+        (5, "the recording must be a list of messages, not int"),
     ],
 )
 def test_an_invalid_item_is_named_with_its_entry(items: Any, problem: str) -> None:

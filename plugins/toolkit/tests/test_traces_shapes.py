@@ -674,7 +674,10 @@ def test_a_text_that_is_no_conversation_stays_a_text(text: str) -> None:
     ("recording", "problem"),
     [
         ({"messages": chat(CONVERSATION), "choices": []}, "both 'messages' and 'choices'"),
-        ({"capital": "Lima"}, "an object without 'messages'.*known formats are OpenAI chat messages, .*Inspect"),
+        (
+            {"capital": "Lima"},
+            "an object without any of the keys 'messages'.*known formats are OpenAI chat messages, .*Inspect",
+        ),
         ([{"role": "assistant", "parts": [{"kind": "text", "text": "x"}]}], "entry 1 has an unknown format"),
         (
             [*langchain(CONVERSATION), *anthropic(CONVERSATION)],
@@ -685,18 +688,24 @@ def test_a_text_that_is_no_conversation_stays_a_text(text: str) -> None:
             [*bedrock(CONVERSATION), *anthropic(CONVERSATION)],
             "entry 1 has the format Amazon Bedrock.* entry 9 has the format Anthropic",
         ),
-        ([{"type": "TextMessage", "source": "user", "content": 5}], "entry 1: the content is int"),
+        ([{"type": "TextMessage", "source": "user", "content": 5}], "entry 1: the content must be text, not int"),
         ([{"type": "ai", "content": "", "tool_calls": [{"args": {}}]}], "entry 1: a tool call has no name"),
         ([{"role": "user", "content": [{"toolResult": {}}]}], "entry 1: a toolResult has no toolUseId"),
-        ([{"role": "user", "content": [{"text": "x", "image": {}}]}], "entry 1: a content block .* one key"),
-        ([{"role": "user", "parts": [{"type": "text", "content": 5}]}], "entry 1: a part of the type text has no"),
+        ([{"role": "user", "content": [{"text": "x", "image": {}}]}], "entry 1: a content block .* a single key"),
+        ([{"role": "user", "parts": [{"type": "text", "content": 5}]}], "entry 1: a part of type text has no"),
         ([{"type": "tool_call_item"}], "entry 1 is not a message"),
         ({"new_items": [{"type": "tool_call_item"}]}, "entry 1: a tool_call_item has no raw_item"),
-        ([{"role": "assistant", "source": "generate", "content": 5}], "entry 1: the content is int"),
-        ([{"type": "user", "sessionId": "s", "message": {"content": 5}}], "entry 1: the content is int"),
+        (
+            [{"role": "assistant", "source": "generate", "content": 5}],
+            "entry 1: the content must be text or a list of parts, not int",
+        ),
+        (
+            [{"type": "user", "sessionId": "s", "message": {"content": 5}}],
+            "entry 1: the content must be text or a list of blocks, not int",
+        ),
         ({"messages": [{"role": "user", "content": "attachment://" + "0" * 32}], "attachments": {}}, "is missing"),
-        ({"agent_states": {"a": {}}}, "contain 0 conversations"),
-        ({"input": 1.5, "new_items": []}, "the input is float"),
+        ({"agent_states": {"a": {}}}, "contains 0 conversations"),
+        ({"input": 1.5, "new_items": []}, "the input must be text or a list of items, not float"),
     ],
 )
 def test_what_could_be_two_things_or_none_is_an_error(recording: Any, problem: str) -> None:
