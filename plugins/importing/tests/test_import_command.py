@@ -41,7 +41,10 @@ def test_an_edited_mapping_is_used_by_the_next_import(source: Path) -> None:
         "answer:\n  city:\n    description: The city\n    ground_truth: {column: raw_answer}\n    weight: 2",
     )
     Path("mine.yaml").write_text(text, "utf-8")
-    assert "--map answer is given twice" in import_file(source, "--map", "answer=text", "--map", "answer=none").err
+    assert (
+        "--map answer was given more than once"
+        in import_file(source, "--map", "answer=text", "--map", "answer=none").err
+    )
     again = import_file(source, "--map-file", "mine.yaml")
 
     assert first.code == 0, first.err
@@ -167,7 +170,9 @@ def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: 
     done = import_file(write_lines(tmp_path / "any.jsonl", lines))
 
     assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
-    assert "not used: 'answer.aliases', which some rows lack; to use it, add --map raw_answer=answer.aliases" in done.err
+    assert (
+        "not used: 'answer.aliases', which some rows lack; to use it, add --map raw_answer=answer.aliases" in done.err
+    )
 
 
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
@@ -177,7 +182,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
 
     refused = import_file(source, "--from", "huggingface")
     assert refused.code == 2
-    assert "5 of 6 rows cannot be converted; nothing was written" in refused.err
+    assert "5 of 6 rows could not be converted; nothing was written" in refused.err
     assert not Path("out.yaml").exists()
 
     done = import_file(source, "--from", "huggingface", "--partial", "--json")
@@ -198,9 +203,9 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
         ("raw_answer=gold", "no row has a value for raw_answer"),
         ("metadata.x=gold", "no row has a value for metadata.x"),
         ("raw_answers=answer", "did you mean 'raw_answer'?"),
-        ("question", "is not NAME=PATH"),
+        ("question", "--map must have the form NAME=PATH"),
         ("answer=texts", "did you mean 'text'?"),
-        ("answer=number", "the right answer 'Paris' is not a number"),
+        ("answer=number", "the correct answer 'Paris' is not a number"),
         ("answer=choice", "the row has no options; map choices to a different path"),
         ("answer_pattern=(", "does not compile"),
         ("choice_by=numbers", "letter, text, index, number"),
@@ -223,7 +228,9 @@ def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
 
     assert done.json["repeats"] == 2
     assert [problem["place"] for problem in done.json["problems"]] == ["line 2"]
-    assert "the question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
+    assert (
+        "the question differs from the one in line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
+    )
 
 
 def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
@@ -256,7 +263,10 @@ def test_an_answer_with_a_known_replicate_is_not_recorded(tmp_path: Path) -> Non
     done = import_file(source, "--recordings", "answers.jsonl", "--json")
 
     assert [skipped["place"] for skipped in done.json["unanswered"]] == ["line 3"]
-    assert "an earlier row for the same question and model already has replicate 2" in done.json["unanswered"][0]["problem"]
+    assert (
+        "an earlier row for the same question and model already has replicate 2"
+        in done.json["unanswered"][0]["problem"]
+    )
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
     assert [(recording["model"], recording["replicate"]) for recording in recorded] == [("m", 2), ("m", 3), ("n", 1)]
 
@@ -309,21 +319,21 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
     done = run_karenina("import", source, "-o", "out.yaml", "--from", "pipes", plugins=plugins)
 
     assert unclear.code == 2
-    assert "or pipes (lines of pipes): choose one with --from" in unclear.err
+    assert "or pipes (lines of pipes); choose one with --from" in unclear.err
     assert "1 question from 1 row of lines of pipes" in done.out
 
 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
+        ("a.txt", b"question,answer\n", "cannot detect the format of a.txt"),
         ("a.jsonl", b'{"question": "Wh', "a.jsonl, line 1, column 14: the JSON is incomplete"),
         ("a.json", b'[{"question": "Why?"},\n{"q', "a.json, line 2, column 2: the JSON is incomplete"),
         ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
-        ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
+        ("a.parquet", b"PAR1 cut", "the Parquet data cannot be read"),
         ("a.jsonl", b"", "a.jsonl is empty (0 bytes)"),
-        ("missing.jsonl", None, "there is no such file"),
+        ("missing.jsonl", None, "missing.jsonl: the file does not exist"),
     ],
 )
 def test_files_that_cannot_be_read_are_errors(name: str, content: bytes | None, problem: str) -> None:
@@ -372,7 +382,7 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
     done = import_file(source, "--recordings", "answers.jsonl")
 
     assert done.code == 2
-    assert "the conversation cannot be recorded: entry 1: the role 'narrator' is unknown" in done.err
+    assert "the conversation cannot be recorded: entry 1: unknown role 'narrator'" in done.err
 
 
 def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:
@@ -382,6 +392,6 @@ def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:
     done = import_file("t.csv", "--partial")
 
     assert refused.code == 2
-    assert "1 of 3 rows cannot be converted; nothing was written" in refused.err
+    assert "1 of 3 rows could not be converted; nothing was written" in refused.err
     assert "line 3: the row has fewer cells than the header" in done.err
     assert "2 questions from 3 rows" in done.out

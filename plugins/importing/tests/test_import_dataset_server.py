@@ -102,7 +102,7 @@ def test_a_limit_bounds_the_requests(address: str, handler: type[_Handler]) -> N
     done = import_sums(address, *split, "--limit", "120")
 
     assert too_many.code == 2
-    assert "has 1,000,000 rows, more than 10,000: set --limit" in too_many.err
+    assert "has 1,000,000 rows, more than 10,000; set --limit" in too_many.err
     assert "120 questions" in done.out
     assert [path.rpartition("&")[2] for path, _ in handler.asked[-2:]] == ["length=100", "length=20"]
     handler.sends = 250
@@ -113,21 +113,24 @@ def test_a_dataset_with_several_splits_lists_them(address: str) -> None:
     done = import_sums(address, "--split", "test")
 
     assert done.code == 2
-    assert "has several splits: choose one with --subset and --split; the splits are main/test, hard/test" in done.err
+    assert (
+        "has more than one matching split. Choose one with --subset and --split; the splits are main/test, hard/test"
+        in done.err
+    )
 
 
 def test_an_unknown_dataset_is_an_error_with_a_cure(address: str) -> None:
     done = import_sums(address, name="o/none")
 
     assert done.code == 2
-    assert "replied 404 for hf:o/none: The dataset does not exist.; check the name" in done.err
+    assert "returned status 404 for hf:o/none: The dataset does not exist.; check the name" in done.err
 
 
 def test_redirections_are_not_followed(address: str) -> None:
     done = import_sums(address, name="o/moved")
 
     assert done.code == 2
-    assert "replied 302" in done.err
+    assert "returned status 302" in done.err
 
 
 def test_the_token_is_not_sent_to_another_server(address: str, handler: type[_Handler]) -> None:
@@ -143,6 +146,6 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pyt
     plain = import_sums("http://example.org")
 
     assert (done.code, plain.code) == (2, 2)
-    assert "cannot be reached" in done.err
+    assert "cannot reach http://127.0.0.1:9: " in done.err
     assert "import its file (parquet, JSONL or CSV)" in done.err
     assert "must be an https:// URL" in plain.err

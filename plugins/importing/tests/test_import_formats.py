@@ -60,7 +60,7 @@ def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> Non
     done = import_file(source, "--map", "answer=choice")
 
     assert refused.code == 2
-    assert "has no answer that can be recorded" in refused.err
+    assert "has no answers that can be recorded" in refused.err
     assert done.code == 0, done.err
     (question,) = Benchmark.load("out.yaml")
     assert question.question == "What is the capital of Peru?\n\nA. Cusco\nB. Lima"
@@ -104,7 +104,9 @@ def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
     done = import_file(source, *RECORD, "--map", "answer=choice")
 
     assert done.code == 0, done.err
-    assert "2 questions from 3 rows (1 with the question of an earlier row) of an Inspect log or dataset" in done.out
+    assert (
+        "2 questions from 3 rows (1 repeating the question of an earlier row) of an Inspect log or dataset" in done.out
+    )
     assert "2 recorded answers" in done.out
     assert "(id 2, epoch 1): the row has an error instead of an answer: timed out" in done.err
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
@@ -313,7 +315,7 @@ def test_references_of_a_log_repeat_no_more_than_a_file_may_hold(
     for name in ("a.eval", "b.json"):
         done = import_file(name, "--from", "inspect", "--recordings", "r.jsonl")
         assert done.code == 2
-        assert "the samples up to here are larger than a file may be" in done.err
+        assert "the samples up to this point, including the parts they refer to, exceed the file size limit" in done.err
         assert not (tmp_path / "r.jsonl").exists()
 
 
@@ -325,7 +327,7 @@ def test_an_import_writes_no_more_than_can_be_read(tmp_path: Path, monkeypatch: 
     assert import_file("t.json", "--map", "question={question} {context}").code == 0
     done = import_file("t.json", "--map", "question={question} {context} {context}")
     assert done.code == 2
-    assert "the questions up to here are larger than 1 MB" in done.err
+    assert "the questions up to this point are larger than 1 MB" in done.err
 
 
 def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,4 +337,4 @@ def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     done = import_file("log.json", "--from", "inspect")
 
     assert done.code == 2
-    assert "there are more than 20,000 rows; import a part with --limit" in done.err
+    assert "the source has more than 20,000 rows; import fewer rows with --limit" in done.err

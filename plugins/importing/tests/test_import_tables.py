@@ -56,7 +56,7 @@ def test_a_grade_is_not_imported_as_the_right_answer() -> None:
     ]
     _, answers, err = imported("a.json", rows)
     assert answers == ["$ 5 million", "$ 1 million"]
-    assert "'label' contains grades, not right answers: 'gold' is the right answer" in err
+    assert "'label' contains grades, not correct answers; 'gold' contains the correct answers" in err
 
 
 def test_options_in_columns_are_imported_with_their_letters() -> None:
@@ -71,7 +71,7 @@ def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
     Path("a.csv").write_text("question,A,B,C,answer\nWhich?,x,,z,C\nWhat?,x,y,z,A\n", "utf-8")
     done = import_file(Path("a.csv"))
     assert done.code == 2
-    assert "line 2: choices: the option B is empty, but a later one is not" in done.err
+    assert "line 2: choices: the option B is empty, but a later option is not" in done.err
 
 
 def test_places_of_options_are_counted_alike_in_all_rows() -> None:
@@ -96,7 +96,7 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     questions, _, err = imported("a.json", rows)
     assert questions == ["Capital of Peru?"]
     cure = "question={retrieved_contexts}\\n\\n{user_input}"
-    assert f"to join them, add --map '{cure}'" in err
+    assert f"to put them before the question, add --map '{cure}'" in err
     questions, _, _ = imported("a.json", rows, "--map", cure)
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
@@ -104,13 +104,13 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
     questions, _, err = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
-    assert "the rows are `examples.*` in a.json" in err
+    assert "the rows were read from `examples.*` in a.json" in err
     two = {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))
     assert asked.code == 2
     assert (
-        "the file contains several lists of rows; name the path to the rows: --rows 'dev.*' or --rows 'test.*'"
+        "the file contains several lists of rows; specify the path to the rows with --rows 'dev.*' or --rows 'test.*'"
         in asked.err
     )
     assert imported("b.json", two, "--rows", "test.*")[0] == ["B?"]
@@ -120,9 +120,9 @@ def test_an_encoding_is_named_or_recognized() -> None:
     Path("a.csv").write_bytes("question,answer\nWie heißt er?,Jörg\n".encode("cp1252"))
     done = import_file(Path("a.csv"))
     assert done.code == 0, done.err
-    assert "a.csv is not UTF-8, and was read as cp1252, such as 'heißt'" in done.err
+    assert "a.csv is not UTF-8 and was read as cp1252 (for example, 'heißt')" in done.err
     Path("b.csv").write_bytes("question,answer\nKto to?,Łódź\n".encode("cp1250"))
-    assert "name it with --encoding" in import_file(Path("b.csv")).err
+    assert "set the encoding with --encoding" in import_file(Path("b.csv")).err
     assert import_file(Path("b.csv"), "--encoding", "cp1250").code == 0
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "Łódź"
 
@@ -132,7 +132,7 @@ def test_rows_and_encoding_are_for_tables(tmp_path: Path) -> None:
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     done = import_file(log, "--from", "inspect", "--rows", "samples")
     assert done.code == 2
-    assert "--rows, --sheet and --encoding are for tables" in done.err
+    assert "--rows, --sheet and --encoding apply only to tables" in done.err
 
 
 def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> 
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     benchmark = Benchmark.load(log)
     assert [question.question for question in benchmark] == ["A?"]
-    assert "log.json is read as an Inspect log or dataset" in benchmark.load_notes
+    assert "log.json was read as an Inspect log or dataset" in benchmark.load_notes
 
 
 def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
@@ -153,18 +153,18 @@ def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
 def test_questions_without_right_answers_are_said_to_be_so() -> None:
     rows = [{"question": f"Write a poem of {n} lines"} for n in range(3)]
     _, _, err = imported("a.json", rows)
-    assert "no right answers were found, so map their path with --map raw_answer=PATH" in err
+    assert "no correct answers were found, so map their path with --map raw_answer=PATH" in err
     assert "answer=text" not in err
     done = import_file(Path("a.json"), "--map", "answer=text")
     assert done.code == 2
-    assert "questions were found, but no right answers: map raw_answer with --map" in done.err
-    assert "map question with" not in done.err
+    assert "Questions were found, but no correct answers; map raw_answer to a path with --map" in done.err
+    assert "Map question to" not in done.err
 
 
 def test_sentences_compared_as_texts_are_warned_of() -> None:
     rows = [{"question": "Why?", "answer": "It melts because the bonds between its atoms are weak."}]
     _, _, err = imported("a.json", rows, "--map", "answer=text")
-    assert "1 sentence compared word for word, which hardly any response passes" in err
+    assert "1 sentence will be compared word for word, which hardly any response passes" in err
 
 
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
@@ -185,7 +185,7 @@ def test_yes_or_no_about_something_else_is_warned_of() -> None:
     rows = [{"question": f"How do I open box {n}?", "refuse": n > 1} for n in range(4)]
     rows += [{"question": "Is box 9 open?", "refuse": False}]
     _, _, err = imported("a.json", rows, "--map", "raw_answer=refuse")
-    assert "a judge is asked whether the response answers the question with yes or true, which most" in err
+    assert "the judge is asked whether the response answers the question with yes or true, but most" in err
     rows = [{"question": f"Is box {n} open?", "answer": n > 1} for n in range(4)]
     assert "a judge is asked" not in imported("b.json", rows)[2]
 
@@ -212,7 +212,7 @@ def test_right_answers_that_nothing_compares_are_named() -> None:
     Path("cases.yaml").write_text(json.dumps({"cases": cases, "evaluators": []}), "utf-8")
     done = import_file(Path("cases.yaml"), "--from", "pydantic-evals")
     assert done.code == 0, done.err
-    assert "the right answers to 1 question are not compared with responses" in done.err
+    assert "the correct answers to 1 question are not compared with responses" in done.err
 
 
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
@@ -224,5 +224,5 @@ def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
 
     assert refused.code == 2
     assert "line 4" in refused.err
-    assert "question: the value is #REF!, the error value of a formula" in refused.err
+    assert "question: the value is the formula error #REF!" in refused.err
     assert "2 questions from 3 rows" in partial.out

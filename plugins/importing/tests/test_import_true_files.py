@@ -160,7 +160,7 @@ def test_archives_of_inspect_are_compressed_with_zstandard(tmp_path: Path) -> No
     done = import_file("log.eval", "--recordings", "answers.jsonl", "--partial")
 
     assert done.code == 0, done.err
-    assert done.err.count("it cannot be unpacked") == 2
+    assert done.err.count("the size or checksum of the unpacked entry differs") == 2
     assert list(questions()) == [FRANCE, PERU]
     assert recordings() == [("openai/gpt-x", RIGHT), ("openai/gpt-x", WRONG)]
 
@@ -174,7 +174,7 @@ def test_a_missing_library_for_archives_is_named(tmp_path: Path, monkeypatch: py
     done = import_file("log.eval")
 
     assert done.code == 2
-    assert "needs the library zstandard; install it: pip install " in done.err
+    assert "requires the zstandard library; install it with: pip install " in done.err
     assert "importing[zstd]" in done.err
 
 
@@ -225,7 +225,7 @@ def test_other_outputs_of_promptfoo_are_refused_with_the_cure(tmp_path: Path) ->
     done = import_file("results.yaml", "--from", "promptfoo")
 
     assert done.code == 2
-    assert "write it with `promptfoo eval -o results.json`" in done.err
+    assert "To create a results file, run `promptfoo eval -o results.json`" in done.err
 
 
 def test_a_target_that_is_itself_a_list_stays_one_text(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_log_without_samples_is_refused_with_the_way_on() -> None:
         done = import_file(name)
 
         assert done.code == 2
-        assert "the log has no samples, and its status is 'cancelled'" in done.err
+        assert "the log has no samples (status 'cancelled')" in done.err
         assert "inspect eval-retry" in done.err
 
 
@@ -66,8 +66,8 @@ def test_a_log_that_ended_early_says_so() -> None:
     done = import_file("log.json")
 
     assert done.code == 0, done.err
-    assert "The log's status is 'cancelled': it contains 2 of the 100 samples of its dataset" in done.err
-    assert "2 of 4 samples of the log were completed" in done.err
+    assert "The status of the log is 'cancelled'; it contains 2 of the 100 samples from its dataset" in done.err
+    assert "only 2 of 4 samples in the log were completed" in done.err
 
 
 def test_scorers_that_compare_and_empty_targets_are_named() -> None:
@@ -76,7 +76,7 @@ def test_scorers_that_compare_and_empty_targets_are_named() -> None:
     log(sample(target=""), scorers=[{"name": "includes"}])
     empty = import_file("log.json")
 
-    assert "The scorer match: a judge extracts the answer, which is compared with the target" in compared.err
+    assert "For the scorer 'match', a judge extracts the answer, which is then compared with the target" in compared.err
     assert "Not carried over: 1 scorer includes of a sample with an empty target" in empty.err
 
 
@@ -90,7 +90,7 @@ def test_a_recording_holds_all_turns_and_a_run_reads_it(tmp_path: Path) -> None:
     done = import_file("log.json", *RECORD)
 
     assert done.code == 0, done.err
-    assert "System messages are in the recordings" in done.err
+    assert "System messages are kept in the recordings" in done.err
     (question,) = Benchmark.load("out.yaml")
     assert question.question == "Answer briefly.\n\nWhat is the capital of Peru?"
     (result,) = judge_imported(tmp_path)

@@ -198,7 +198,7 @@ def test_programs_become_traits_to_be_written(tmp_path: Path) -> None:
     assert isinstance(trait, UnknownTrait)
     assert (trait.name, trait.type, trait.description) == ("is_short", "callable", "output.length < 10")
     assert trait.unscorable is not None
-    assert "write it as a Python function" in trait.unscorable
+    assert "Rewrite it in `source` as a Python function" in trait.unscorable
     saved = Benchmark.load("out.yaml")
     for name in ("again.jsonld", "again.jsonl", "again.yaml"):
         saved.save(name)
@@ -242,7 +242,7 @@ def test_what_is_not_carried_over_is_named_by_type(assertion: Any, named: str) -
     ],
 )
 def test_a_test_of_which_only_json_is_left_has_no_template(others: list[Any], any_json: bool) -> None:
-    left = "template of a test with only is-json left (any JSON would count as right)"
+    left = "template of a test with only is-json left (any JSON would count as correct)"
 
     converted = convert([{"type": "is-json"}, *others], {})
 

@@ -80,7 +80,7 @@ def test_a_prompt_without_a_text_is_refused_with_the_keys_that_are_read() -> Non
     done = import_file("c.json")
 
     assert done.code == 2
-    assert "prompt 1: the prompt has the keys text, but its text must be in one of raw, prompt" in done.err
+    assert "prompt 1: the prompt has the keys text, but the text must be in one of raw, prompt" in done.err
 
 
 TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
@@ -89,8 +89,8 @@ TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
 @pytest.mark.parametrize(
     ("prompt", "variables", "says"),
     [
-        ("{{message}}", {"conversation": TURNS}, "the test is a conversation (the turns in conversation)"),
-        ("{{message}}", {"userTurns": TURNS["turns"]}, "the test is a conversation (the turns in userTurns)"),
+        ("{{message}}", {"conversation": TURNS}, "the test is a conversation (with the turns in conversation)"),
+        ("{{message}}", {"userTurns": TURNS["turns"]}, "the test is a conversation (with the turns in userTurns)"),
         ("{% for one in _conversation %}{{one.input}}{% endfor %}{{q}}", {"q": "x"}, "(`_conversation`)"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_model_that_plays_the_user_is_named() -> None:
     played = {"provider": {"id": "promptfoo:simulated-user"}, "assert": [{"type": "contains", "value": "booked"}]}
     write_json(Path("c.json"), {"prompts": ["{{q}}"], "providers": [], "tests": [played]})
 
-    assert "a model plays the user" in import_file("c.json").err
+    assert "the test's `provider` is a model that plays the user" in import_file("c.json").err
 
 
 def test_results_of_a_conversation_have_its_turns_as_the_question() -> None:
@@ -146,7 +146,7 @@ def test_tests_that_assert_nothing_are_the_reason_of_no_template() -> None:
     done = import_file("c.json")
 
     assert done.code == 0
-    assert done.err.index("None of the 2 tests asserts anything: add `assert`") < done.err.index("neither a template")
+    assert done.err.index("None of the 2 tests asserts anything; add `assert`") < done.err.index("neither a template")
 
 
 def test_keys_in_capitals_are_the_reason_that_is_given() -> None:
@@ -155,7 +155,8 @@ def test_keys_in_capitals_are_the_reason_that_is_given() -> None:
     done = import_file("promptfooconfig.yaml")
 
     assert done.code == 2
-    assert "'Providers' for `providers`, 'Prompt' for `prompts`, 'Tests' for `tests`" in done.err
+    for wrong, right in (("Providers", "providers"), ("Prompt", "prompts"), ("Tests", "tests")):
+        assert f"{wrong!r} (did you mean `{right}`?)" in done.err
 
 
 def test_keys_of_scenarios_that_are_not_read_are_named() -> None:
@@ -191,7 +192,7 @@ def test_tests_without_prompts_say_how_the_question_is_found() -> None:
     done = import_file("c.json")
 
     assert done.code == 2
-    assert "There are no `prompts`, and any of the variables city, country may be the question" in done.err
+    assert "There are no `prompts`, and any of the variables city, country could be the question" in done.err
     assert "--map question=vars.NAME" in done.err
     assert import_file("c.json", "--map", "question=vars.city").code == 0
     assert texts() == ["Lima?"]
@@ -234,7 +235,7 @@ def test_keys_like_those_of_a_test_say_what_is_meant(key: str, meant: str) -> No
 
     done = import_file("c.json")
 
-    assert f"1 {key} of a test (promptfoo does not read `{key}`: did you mean `{meant}`?)" in done.err
+    assert f"1 {key} of a test (promptfoo does not read `{key}`; did you mean `{meant}`?)" in done.err
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_a_providers_own_address_is_kept(provider: tuple[str, dict[str, Any]], m
     for given in ({"id": name, "config": settings}, {name: {"config": settings}}):
         write_json(Path("c.json"), {"prompts": ["Which city?"], "providers": [given], "tests": []})
 
-        assert f"The configuration answers with: -a {model}\n" in import_file("c.json").err
+        assert f"To answer with the models in the configuration, use -a {model}\n" in import_file("c.json").err
 
 
 def test_the_environment_of_a_configuration_has_addresses() -> None:
@@ -286,7 +287,8 @@ def test_addresses_and_settings_that_are_not_known_are_named() -> None:
     done = import_file("c.json")
 
     assert "-a openai:m@ADDRESS -a claude_tool:m@ADDRESS" in done.err
-    assert "base URL: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is not a plain URL" in done.err
+    why = "base URL, because these settings do not contain a plain URL"
+    assert f"{why}: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m" in done.err
     assert "Not carried over from the providers: temperature; to set" in done.err
     assert "Providers without a corresponding interface: google:m." in done.err
     assert "secret" not in done.err
