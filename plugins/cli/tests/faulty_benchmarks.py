@@ -12,7 +12,7 @@ GOOD = """
 HEAD_FAULTS = {
     "an unknown key": "desciption: Genes  #! unknown key 'desciption'; did you mean 'description'?",
     "a key that appears twice": "name: Other  #! the key 'name' appears twice (first in line 2)",
-    "a text that is a list": "creator: [a, b]  #! 'creator' must be text",
+    "a text that is a list": "creator: [a, b]  #! 'creator' must be a string, not a list",
     "an unknown setting": "config:\n  evaluation_mod: rubric_only  #! did you mean 'evaluation_mode'?",
     "a setting of a wrong type": "config:\n  replicate_count: many  #! replicate_count",
     "an unknown field of a model": (
@@ -34,28 +34,28 @@ HEAD_FAULTS = {
     ),
     "a trait of an unknown type": (
         "config: {evaluation_mode: template_and_rubric}\nrubric:\n"
-        "  - {type: regexp, name: a, pattern: b}  #! no installed plugin has traits of type 'regexp'"
+        "  - {type: regexp, name: a, pattern: b}  #! no installed plugin provides traits of type 'regexp'"
     ),
     "a trait that the mode does not use": (
-        "rubric:\n  - {type: regex, name: a, pattern: b}  #! is not used: evaluation_mode"
+        "rubric:\n  - {type: regex, name: a, pattern: b}  #! is not used because evaluation_mode"
     ),
     "a trait that is not selected": (
         "config: {evaluation_mode: template_and_rubric, rubric_trait_names: [a]}\nrubric:\n"
         "  - {type: regex, name: a, pattern: b}\n"
-        "  - {type: regex, name: b, pattern: b}  #! is not used: rubric_trait_names"
+        "  - {type: regex, name: b, pattern: b}  #! is not used because it is not listed in rubric_trait_names"
     ),
     "a value that needs trust": (
         "config:\n  parsing_models:\n    - {id: j, interface: openai, model_name: m,\n"
-        "       endpoint_base_url: http://a.example}  #! needs your trust"
+        "       endpoint_base_url: http://a.example}  #! must be trusted before a run"
     ),
-    "a table that does not exist": "questions_from:\n  file: none.csv  #! none.csv: there is no such file",
+    "a table that does not exist": "questions_from:\n  file: none.csv  #! none.csv: the file does not exist",
 }
 
 QUESTION_FAULTS = {
     "a question without text": "- raw_answer: a  #! the question has no text",
     "an unknown key of a question": "- question: q1\n  awnser: {}  #! did you mean 'answer'?",
     "a question that is a text": "- Which gene?  #! must be a mapping",
-    "a question that is a list": "- question: [q3]  #! 'question' must be text",
+    "a question that is a list": "- question: [q3]  #! 'question' must be a string, not a list",
     "an example without an answer": (
         "- question: q4\n  few_shot_examples:\n    - question: a  #! an example needs a `question` and an `answer`"
     ),
@@ -63,7 +63,7 @@ QUESTION_FAULTS = {
     "a strategy without fields": "- question: q6\n  strategy: gene  #! combines the fields of `answer`",
     "a strategy of another field": (
         "- question: q7\n  answer: {a: {description: One, ground_truth: b}}\n"
-        "  strategy: {any_of: [a, c]}  #! names the unknown field 'c'"
+        "  strategy: {any_of: [a, c]}  #! refers to the unknown field 'c'"
     ),
     "an unknown key of a field": (
         "- question: q8\n  answer:\n    a:\n      description: One\n      ground_truth: b\n"
@@ -75,18 +75,18 @@ QUESTION_FAULTS = {
         "- question: q11\n  answer:\n    a: {description: One, ground_truth: b, type: text}  #! unknown type 'text'"
     ),
     "a truth of another type": (
-        "- question: q12\n  answer:\n    a: {description: One, ground_truth: b, type: int}  #! 'b' is not of type int"
+        "- question: q12\n  answer:\n    a: {description: One, ground_truth: b, type: int}  #! 'b' is not of type 'int'"
     ),
     "a truth that is not a date": (
         "- question: q13\n  answer:\n    a: {description: One, ground_truth: 2001-13-31, type: date}  #! not of type"
     ),
     "a truth that is not a choice": (
         "- question: q14\n  answer:\n"
-        "    a: {description: One, ground_truth: c, type: {literal: [a, b]}}  #! does not match its annotation"
+        "    a: {description: One, ground_truth: c, type: {literal: [a, b]}}  #! does not match the field annotation"
     ),
     "a truth that a primitive cannot compare": (
         "- question: q15\n  answer:\n"
-        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch needs a complete date"
+        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch requires a complete date"
     ),
     "an unknown primitive": (
         "- question: q16\n  answer:\n"
@@ -102,7 +102,8 @@ QUESTION_FAULTS = {
         "    a: {description: One, ground_truth: b, verify_with: {type: RegexMatch, pattern: '(['}}  #! the pattern"
     ),
     "a weight that is not a number": (
-        "- question: q19\n  answer:\n    a: {description: One, ground_truth: b, weight: heavy}  #! not a number"
+        "- question: q19\n  answer:\n"
+        "    a: {description: One, ground_truth: b, weight: heavy}  #! must be a finite number"
     ),
     "a name of a field": (
         "- question: q20\n  answer:\n    a b: {description: One, ground_truth: b}  #! 'a b' is not a valid name"
@@ -111,7 +112,7 @@ QUESTION_FAULTS = {
         "- question: q21\n  template: |\n    class Answer(BaseAnswer)  #! is not valid Python\n        a: str"
     ),
     "a template that needs trust": (
-        "- question: q22\n  template: |\n    import os  #! this is code that is not trusted\n"
+        "- question: q22\n  template: |\n    import os  #! the template contains code that is not trusted\n"
         "    class Answer(BaseAnswer):\n        a: str"
     ),
     "a template without an answer": (
@@ -124,12 +125,13 @@ QUESTION_FAULTS = {
     ),
     "a question without a template": "- question: q25  #! has no answer template",
     "a truth in a description": (
-        "- question: q26\n  answer:\n    a:\n      description: The gene, such as KRAS  #! contains the truth, 'KRAS'\n"
+        "- question: q26\n  answer:\n    a:\n"
+        "      description: The gene, such as KRAS  #! contains the ground truth, 'KRAS'\n"
         "      ground_truth: KRAS"
     ),
     "a truth in a hint": (
         "- question: q27\n  answer:\n    a:\n      description: The year that is named\n      ground_truth: 1985\n"
-        "      extraction_hint: Usually 1985  #! contains the truth, '1985'"
+        "      extraction_hint: Usually 1985  #! contains the ground truth, '1985'"
     ),
     "a description that says nothing": (
         "- question: q28\n  answer:\n    a:\n      description: The answer  #! not informative\n      ground_truth: b"
@@ -148,7 +150,7 @@ QUESTION_FAULTS = {
     ),
     "a truth outside of its range": (
         "- question: q32\n  answer:\n    a:\n      description: The year\n"
-        "      ground_truth: 1985  #! does not pass its own NumericRange\n"
+        "      ground_truth: 1985  #! does not pass the field's own NumericRange\n"
         "      verify_with: {type: NumericRange, min: 1990}"
     ),
     "a condition that accepts everything": (

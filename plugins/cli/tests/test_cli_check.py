@@ -72,7 +72,7 @@ def test_templates_of_rows_are_checked() -> None:
     faults = reported(write("genes.yaml", make_file([head], [])))
 
     assert [line for line, _ in faults] == [2, 3]
-    assert all("DateMatch needs a complete date" in what for _, what in faults)
+    assert all("DateMatch requires a complete date" in what for _, what in faults)
 
 
 def test_lines_of_json_are_named() -> None:
@@ -131,7 +131,10 @@ def test_fields_that_cannot_be_checked_are_listed() -> None:
         "    a: {ground_truth: true, verify_with: {type: TraceContains, substring: KRAS}}"
     )
     done = run_karenina("check", write("genes.yaml", make_file([], [question])))
-    assert "? genes.yaml, line 6: the truth of 'a' cannot be checked: TraceContains reads the" in done.out
+    assert (
+        "? genes.yaml, line 6: the ground truth of field 'a' cannot be checked because TraceContains reads the"
+        in done.out
+    )
     assert done.out.endswith("2 questions read: 0 errors, 0 warnings, 1 field could not be checked.\n")
     assert done.code == 0
 
@@ -161,7 +164,7 @@ CODE = """
 @pytest.mark.parametrize(
     ("verdict", "what"),
     [
-        ("self.gene == 'TP53'", "verify() does not accept the truth"),
+        ("self.gene == 'TP53'", "verify() does not accept the ground truth"),
         ("True", "verify() accepts an answer in which every field is wrong"),
     ],
 )
@@ -179,7 +182,7 @@ def test_an_untrusted_table_elsewhere_is_not_read(tmp_path: Path) -> None:
     outside.write_text("question\n\n,\n", "utf-8")
     file = write("genes.yaml", make_file([f"questions_from: {{file: {outside}, columns: {{question: question}}}}"], []))
     (finding,) = findings(file)
-    assert "not trusted, so it was not read" in finding["what"]
+    assert "it is outside the benchmark's folder and is not trusted" in finding["what"]
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["plan"]], ids=" ".join)
@@ -194,7 +197,7 @@ def test_run_and_plan_make_the_same_checks(command: list[str]) -> None:
 def test_a_truth_that_fails_its_own_template_stops_a_run() -> None:
     file = write("genes.yaml", make_file([], []) + CODE.format(verdict="False"))
     stopped = run_karenina("run", file, "--trust-all")
-    assert (stopped.code, "verify() does not accept the truth" in stopped.err) == (2, True)
+    assert (stopped.code, "verify() does not accept the ground truth" in stopped.err) == (2, True)
 
 
 def test_a_benchmark_in_memory_is_checked() -> None:
@@ -212,7 +215,7 @@ def test_a_benchmark_in_memory_is_checked() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.csv", "question,answer\n", "the table has the columns question, answer and no rows; write a question"),
+        ("a.csv", "question,answer\n", "the table has the columns question, answer but no rows; write a question"),
         ("b.yaml", "karenina: 1\nname: b\nquestions: []\n", "the file contains no question; add one"),
         ("c.json", "[]", "the file is empty; write one JSON object per line"),
     ],
@@ -229,7 +232,7 @@ def test_what_columns_and_rows_were_taken_for_is_printed() -> None:
     assert done.code == 0
     assert "question is 'Prompt', answer is 'Gold'" in done.err
     assert run_karenina("check", file, "--json").json["notes"] == [
-        "the rows are `examples.*` in a.json; to read others, use --rows",
+        "the rows were read from `examples.*` in a.json; to read other rows, use --rows",
         "question is 'Prompt', answer is 'Gold'",
         "'Gold': 1 name or short text (ExactMatch), such as 'BCL2' (examples.0)",
     ]
@@ -240,10 +243,10 @@ def test_rows_and_an_encoding_are_given_by_options() -> None:
     assert "--rows 'a.*' or --rows 'c.*'" in reported(file)[0][1]
     assert findings(file, "--rows", "c", "--columns", "question=q,answer=b") == []
     twice = run_karenina("check", file, "--rows", "c", "--columns", "question=q,answer=b", "--columns", "answer=q")
-    assert (twice.code, "--columns answer is given twice" in twice.err) == (2, True)
+    assert (twice.code, "--columns answer was given more than once" in twice.err) == (2, True)
     table = Path("t.csv")
     table.write_bytes("question,answer\nKto?,Łódź\n".encode("cp1250"))
-    assert "name it with --encoding" in reported(table)[0][1]
+    assert "set the encoding with --encoding" in reported(table)[0][1]
     assert findings(table, "--encoding", "cp1250") == []
 
 

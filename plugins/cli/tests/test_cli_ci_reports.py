@@ -37,7 +37,7 @@ def test_unjudged_items_beyond_the_limit_exit_with_1() -> None:
     failed = run("--max-unjudged", "0")
 
     assert failed.code == 1
-    assert "1 item not judged, more than --max-unjudged 0." in failed.err
+    assert "1 item was not judged, which is more than --max-unjudged 0." in failed.err
     assert run("--max-unjudged", "1").code == 0
 
 
@@ -85,4 +85,4 @@ def test_the_summary_has_the_reasons_why_the_run_fails(monkeypatch: pytest.Monke
     assert done.code == 1
     text = Path("summary.md").read_text("utf-8")
     assert "**Failed:** There is no pass rate to compare with --fail-under, because no item has a verdict.\n" in text
-    assert "**Failed:** 1 item not judged, more than --max-unjudged 0.\n" in text
+    assert "**Failed:** 1 item was not judged, which is more than --max-unjudged 0.\n" in text

@@ -136,5 +136,5 @@ def test_a_lazy_command_that_cannot_be_imported_is_an_error(lazy: typer.Typer, n
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
         f"Error: the command {name!r} cannot be imported from {why}; "
-        "update the package that adds it, or report this to its authors\n"
+        "update the package that provides the command, or report the error to its authors\n"
     )

@@ -96,7 +96,10 @@ def test_a_number_in_an_id_is_explained(caplog: pytest.LogCaptureFixture) -> Non
 
 @pytest.mark.parametrize("again", ["a.jsonl", "o/../a.jsonl"])
 def test_a_file_of_recordings_is_named_once(again: str) -> None:
-    with pytest.raises(typer.BadParameter, match=r"a\.jsonl is (given twice|the same file as a\.jsonl): name it once"):
+    with pytest.raises(
+        typer.BadParameter,
+        match=r"a\.jsonl (was given more than once|is the same file as a\.jsonl); name each file only once",
+    ):
         parse_models([], [Path("a.jsonl"), Path(again)])
     file = Path("a.jsonl")
     with pytest.raises(typer.BadParameter, match="given twice"):
@@ -106,7 +109,10 @@ def test_a_file_of_recordings_is_named_once(again: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["replicate_count=1", "replicate_count=2"], "--set replicate_count is given twice: the last value is used"),
+        (
+            ["replicate_count=1", "replicate_count=2"],
+            "--set replicate_count was given more than once; the last value is used",
+        ),
         (["prices.m.input=1", "prices={}"], "--set prices replaces the earlier --set prices.m.input"),
     ],
 )
@@ -147,7 +153,7 @@ def test_recordings_go_to_the_adapter_that_replays_them() -> None:
         plugins.register(Recorder("tape"))
         assert parse_models([], [Path("r.jsonl")])[0]["interface"] == "tape"
         plugins.register(Recorder("disc"))
-        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): select one"):
+        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\); select one"):
             parse_models([], [Path("r.jsonl")])
 
 
@@ -230,7 +236,7 @@ def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
 def test_a_table_that_is_neither_is_refused(value: str) -> None:
     done = run_karenina("plan", "--set", f"slots={value}", plugins=make_plugins())
     assert done.code == 2
-    assert "--set slots: the value is neither TOML nor JSON" in done.err
+    assert "--set slots: the value is neither valid TOML nor valid JSON" in done.err
     assert "Shout" not in done.err
 
 
@@ -279,7 +285,7 @@ def test_config_lists_every_name_with_its_properties() -> None:
         "default": 1,
         "environment": ["KARENINA_REPLICATE_COUNT"],
         "allowed_in_files": "any",
-        "meaning": "How often each question is answered.",
+        "meaning": "How many times each question is answered.",
         "fields": {},
     }
     printed = run_karenina("config").out
@@ -324,7 +330,7 @@ def test_an_impossible_plan_is_reported_with_the_cure() -> None:
     done = run_karenina("plan", plugins=make_plugins())
 
     assert done.code == 2
-    assert "slot parse_template needs a stage, but none is selected" in done.err
+    assert "slot parse_template needs a stage, but none was selected" in done.err
     assert done.out == ""
 
 

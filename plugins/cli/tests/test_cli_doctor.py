@@ -44,7 +44,7 @@ def with_model(folder: Path, address: str) -> Path:
 def test_an_installation_without_problems_exits_with_0() -> None:
     done = run_karenina("doctor", plugins=make_plugins())
     assert done.code == 0
-    assert done.out.endswith("No problem was found.\n")
+    assert done.out.endswith("No problems found.\n")
 
 
 def test_a_model_and_its_server_are_checked(tmp_path: Path, server: str) -> None:
@@ -109,8 +109,8 @@ def test_requirements_that_do_not_fit_are_problems(tmp_path: Path) -> None:
     assert [(finding.state, finding.text) for finding in check_versions(installed)] == [
         (
             "problem",
-            "sommelier 2.0 requires karenina-core>=0.3, but 0.1.0 is installed: "
-            "pip install --upgrade sommelier karenina-core",
+            "sommelier 2.0 requires karenina-core>=0.3, but 0.1.0 is installed; "
+            "run `pip install --upgrade sommelier karenina-core`",
         ),
         ("problem", "sommelier 2.0 requires karenina-wine, which is not installed: pip install 'karenina-wine'"),
     ]
@@ -123,7 +123,7 @@ def test_a_distribution_that_hides_another_is_a_problem(tmp_path: Path) -> None:
     ]
     (problem, _) = check_versions(installed)
     assert problem.text == (
-        f"karenina-core 0.1.0 in {tmp_path / 'new'} hides 0.0.9 in {tmp_path / 'old'}: uninstall one of them"
+        f"karenina-core 0.1.0 in {tmp_path / 'new'} hides 0.0.9 in {tmp_path / 'old'}; uninstall one of the two"
     )
 
 
@@ -133,4 +133,4 @@ def test_a_plugin_that_cannot_be_used_is_a_problem(tmp_path: Path) -> None:
     (problem, *_) = [text for area, state, text in findings(plugins=plugins) if (area, state) == ("Plugins", "problem")]
     assert problem.startswith("one of aviary 1.0 cannot be used: ")
     assert "No module named 'one'" in problem
-    assert problem.endswith("or block it: [plugins] block = ['one']")
+    assert problem.endswith("or block its plugins with [plugins] block = ['one']")

@@ -69,9 +69,9 @@ def test_one_primitive_is_printed_as_a_file_contains_it() -> None:
         (
             "primitives",
             "NumericTolerence",
-            "there is no primitive 'NumericTolerence'; did you mean 'NumericTolerance'?",
+            "unknown primitive 'NumericTolerence'; did you mean 'NumericTolerance'?",
         ),
-        ("traits", "regexp", "there is no trait kind 'regexp'; did you mean 'regex'?"),
+        ("traits", "regexp", "unknown trait kind 'regexp'; did you mean 'regex'?"),
         ("config", "answering_model", "did you mean 'answering_models'?"),
     ],
 )

@@ -171,7 +171,8 @@ def test_a_plugin_without_a_library_names_what_pip_installs(tmp_path: Path, monk
     done = run_karenina("plugins", plugins=plugins)
 
     assert "ModuleNotFoundError: No module named 'telegraph_key'" in done.out
-    assert "morse needs py-telegraph-key>=2, not installed: pip install 'py-telegraph-key>=2'" in done.out
+    missing = "morse requires packages that are not installed (py-telegraph-key>=2)"
+    assert f"{missing}: pip install 'py-telegraph-key>=2'" in done.out
 
 
 @pytest.mark.parametrize(
@@ -212,12 +213,12 @@ def test_an_error_in_the_command_of_a_plugin_names_it() -> None:
         done = CliRunner().invoke(build_app(), ["dots"])
 
     assert isinstance(done.exception, ZeroDivisionError)
-    assert done.exception.__notes__ == ["This is an error in the command 'dots' of morse 2.1."]
+    assert done.exception.__notes__ == ["This error occurred in the 'dots' command of morse 2.1."]
 
 
 def test_the_cure_of_a_conflict_blocks_the_plugin_of_others() -> None:
     plugins = Plugins()
     for distribution in ("karenina-openai", "a-telegraph", "z-telegraph"):
         plugins.register(Telegraph(), distribution=distribution)
-    with pytest.raises(PluginError, match=r"'telegraph': karenina-openai 0 and .*block = \[\"z-telegraph\"\]"):
+    with pytest.raises(PluginError, match=r"'telegraph' \(karenina-openai 0 and .*block = \[\"z-telegraph\"\]"):
         find_adapter(plugins, "telegraph")

@@ -29,7 +29,7 @@ def test_a_saved_preset_configures_a_run_which_names_it(tmp_path: Path, presets:
     save()
     done = run_karenina("run", write_benchmark(tmp_path, "q1"), "-c", "nightly", "--json", plugins=make_plugins())
 
-    assert f"The configuration is the preset nightly, {presets / 'nightly.json'}." in done.err
+    assert f"Using the preset 'nightly' as the configuration ({presets / 'nightly.json'})." in done.err
     assert (done.code, done.json["results"][0]["metadata"]["answering_id"]) == (0, "m")
 
 
@@ -45,7 +45,7 @@ def test_a_preset_has_what_the_options_give_without_keys(
     stored = {name: value for name, value in MODEL.items() if value != SECRET}
     expected = {"replicate_count": 3, "evaluation_mode": "rubric_only", "answering_models": [stored]}
     assert json.loads(text) == expected
-    assert "secrets are not saved; left out: answering_models.m.endpoint_api_key" in done.err
+    assert "some settings were not saved because they may be secret: answering_models.m.endpoint_api_key" in done.err
     assert SECRET not in done.err
     assert (presets / "nightly.json").stat().st_mode & 0o077 == 0
 
@@ -58,7 +58,7 @@ def test_presets_are_listed_and_deleted(presets: Path) -> None:
 
     assert "nightly" in listed.out
     assert "answering_models, evaluation_mode, parsing_models" in listed.out
-    assert deleted.err == f"Deleted the preset nightly, {presets / 'nightly.json'}.\n"
+    assert deleted.err == f"Deleted the preset 'nightly' ({presets / 'nightly.json'}).\n"
     assert [preset["name"] for preset in run_karenina("config", "list", "--json").json["presets"]] == ["weekly"]
 
 
@@ -67,19 +67,19 @@ def test_a_file_is_used_before_a_preset_of_its_name(tmp_path: Path) -> None:
     (tmp_path / "nightly").write_text("x = 1", "utf-8")
     done = run_karenina("plan", "-c", "nightly", plugins=make_plugins())
 
-    assert "the file nightly in this folder, not the preset" in done.err
+    assert "Using the file 'nightly' in this folder as the configuration, not the preset" in done.err
     assert "the file extension '' is not supported" in done.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "-c", "nightli"), "there is neither a file nor a preset 'nightli'; did you mean 'nightly'?"),
-        (("config", "delete", "nightli"), "there is no preset 'nightli'; did you mean 'nightly'?"),
-        (("config", "sav", "x"), "there is no configuration name 'sav'; did you mean 'save'?"),
-        (("config", "save"), "needs the name of a preset"),
+        (("plan", "-c", "nightli"), "no file or preset is named 'nightli'; did you mean 'nightly'?"),
+        (("config", "delete", "nightli"), "the preset 'nightli' does not exist; did you mean 'nightly'?"),
+        (("config", "sav", "x"), "unknown configuration name 'sav'; did you mean 'save'?"),
+        (("config", "save"), "requires the name of a preset"),
         (("config", "save", "x"), "there is nothing to save"),
-        (("config", "save", "../x", "--set", "replicate_count=2"), "'../x' cannot be the name of a preset"),
+        (("config", "save", "../x", "--set", "replicate_count=2"), "'../x' is not a valid preset name"),
         (("config", "list", "--set", "replicate_count=2"), "have no effect on `config list`"),
         (("config", "save", "x", "--set", "replicate_cuont=2"), "did you mean 'replicate_count'?"),
     ],

@@ -92,7 +92,7 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
         ("mood", "Mood", SHORT.instructions),
         ("never", "Mood", NEVER.instructions),
     ]
-    assert {entry["why"] for entry in done.json["unsaid"]} == {"the placeholder answer does not trigger it"}
+    assert {entry["why"] for entry in done.json["unsaid"]} == {"the placeholder answer does not trigger this stage"}
     (failure,) = done.json["failed"]
     assert failure["stage"] == "Tour"
     assert failure["error"].startswith("RuntimeError: lost (test_cli_prompts.py:")
@@ -136,8 +136,8 @@ def test_the_question_can_be_chosen(tmp_path: Path) -> None:
     [
         (["--task", "mod"], "no stage has a prompt task 'mod'"),
         (["--task", "mod"], "did you mean 'mood'?"),
-        (["--answer", "x"], "name the benchmark's file"),
-        (["--question", "x"], "name the benchmark's file"),
+        (["--answer", "x"], "specify the benchmark file as well"),
+        (["--question", "x"], "specify the benchmark file as well"),
     ],
 )
 def test_invalid_arguments_of_prompts_are_refused(arguments: list[str], problem: str) -> None:

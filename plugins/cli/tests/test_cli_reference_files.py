@@ -119,7 +119,7 @@ def test_a_benchmark_of_drafts_is_no_empty_run() -> None:
     done = run(gui(False, False))
 
     assert done.code == 2
-    assert "every question of the benchmark is marked `finished: false`, as a draft; select those to run" in done.err
+    assert "every question in the benchmark is a draft (`finished: false`); select the questions to run" in done.err
 
 
 def test_a_resumed_run_has_the_drafts_that_were_named() -> None:

@@ -50,7 +50,16 @@ def summarized(*results: VerificationResult) -> str:
 def test_a_result_shows_answer_extracted_fields_truth_verdict_and_why() -> None:
     text = printed(make_result("q7", Outcome.WRONG, "It is TP53.", template=JUDGED), position="3/12")
 
-    for words in ("wrong", "3/12", "What is q7?", "It is TP53.", "TP53", "BCL2", "1984", "differ from the truth"):
+    for words in (
+        "wrong",
+        "3/12",
+        "What is q7?",
+        "It is TP53.",
+        "TP53",
+        "BCL2",
+        "1984",
+        "differ from the ground truth",
+    ):
         assert words in text
 
 
@@ -177,7 +186,10 @@ def test_show_refuses_a_file_that_is_given_twice(tmp_path: Path) -> None:
     file = write_results(tmp_path / "r.jsonl", make_result("a"))
     (tmp_path / "link.jsonl").symlink_to(file)
 
-    for other, message in ((file, "is given twice"), (tmp_path / "link.jsonl", f"is the same file as {file}")):
+    for other, message in (
+        (file, "was given more than once"),
+        (tmp_path / "link.jsonl", f"is the same file as {file}"),
+    ):
         done = run_karenina("show", file, other, "--quiet")
         assert (done.code, done.out) == (2, "")
         assert message in done.err
@@ -233,7 +245,7 @@ COUNTED_WRONGLY = json.dumps(
     [
         (None, "cannot be read"),
         ("{}\n", "line 1 is not a result"),
-        (COUNTED_WRONGLY, "usage_metadata: calls must be a whole number"),
+        (COUNTED_WRONGLY, "usage_metadata: calls must be an integer"),
         (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not valid JSON"),
     ],
 )

@@ -168,9 +168,13 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "more", "warning"),
     [
-        (("x", "y"), (), "first.jsonl skips nothing: its questions (the first is 'x') are not in this benchmark"),
-        (("a",), ("-a", "scripted:n"), "its results are of m, judged by m, but this run is of n;"),
-        (("a",), ("-q", "b"), "its results are of other questions or replicates"),
+        (
+            ("x", "y"),
+            (),
+            "first.jsonl skips nothing because its questions (the first is 'x') are not in this benchmark",
+        ),
+        (("a",), ("-a", "scripted:n"), "its results are for m, judged by m, but this run is for n;"),
+        (("a",), ("-q", "b"), "its results are for other questions or replicates"),
     ],
     ids=["another benchmark", "another model", "another question"],
 )
@@ -196,31 +200,34 @@ def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
     done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
 
     assert [result["question_id"] for result in done.json["results"]] == ["a"]
-    assert "the text of 1 question has changed since (the first is 'a'), so they run again" in done.err
+    assert (
+        "the text of 1 question has changed since that run (the first is 'a'); questions with changed text run again"
+        in done.err
+    )
 
 
 BAD_INPUT = {
-    "no such file": (["nowhere.yaml"], "nowhere.yaml: there is no such file"),
+    "no such file": (["nowhere.yaml"], "nowhere.yaml: the file does not exist"),
     "unknown question": (["words.yaml", "-q", "aa"], "no question 'aa'; did you mean 'a'?"),
-    "unknown name": (["words.yaml", "--set", "replicates=3"], "replicates: there is no such configuration name"),
-    "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: write a whole number"),
+    "unknown name": (["words.yaml", "--set", "replicates=3"], "replicates: unknown configuration name"),
+    "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: must be an integer"),
     "value from where": (["words.yaml", "--set", "replicate_count=0"], "--set, replicate_count: "),
     "unknown adapter": (
         ["words.yaml", "-a", "scribbled:m"],
         "there is no adapter 'scribbled'; did you mean 'scripted'",
     ),
-    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' does not say which interface serves it"),
-    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is incomplete"),
+    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' does not name the interface of the model"),
+    "broken model": (["words.yaml", "-a", "{"], "the JSON object for a model is incomplete"),
     "two of an id": (
         ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
         "two models have the id 'x'",
     ),
     "no config file": (["words.yaml", "--config", "none.toml"], "none.toml cannot be read"),
-    "config of another kind": (["words.yaml", "--config", "words.yaml"], "questions: there is no such"),
-    "output is a folder": (["words.yaml", "-o", "."], "the output . is a folder"),
+    "config of another kind": (["words.yaml", "--config", "words.yaml"], "questions: unknown configuration name"),
+    "output is a folder": (["words.yaml", "-o", "."], "the output path . is a folder"),
     "no results to skip": (["words.yaml", "--skip-done", "none.jsonl"], "none.jsonl cannot be read"),
-    "set without a value": (["words.yaml", "--set", "run_name"], "--set run_name has no value: write --set run_name="),
-    "set without a name": (["words.yaml", "--set", "sk-secret"], "has no name and value"),
+    "set without a value": (["words.yaml", "--set", "run_name"], "--set run_name has no value; write --set run_name="),
+    "set without a name": (["words.yaml", "--set", "sk-secret"], "--set requires a name and a value"),
     "threshold": (["words.yaml", "--fail-under", "80"], "--fail-under"),
     "unknown option": (["words.yaml", "--speed", "11"], "--speed"),
     "nothing to run": ([], "Missing argument"),
@@ -271,7 +278,7 @@ def test_a_file_without_results_is_refused_as_output(tmp_path: Path, text: str) 
     done = run(write_benchmark(tmp_path, "a"), "-o", file)
 
     assert done.code == 2
-    assert f"the output {file} is not a result file and was not changed" in done.err
+    assert f"the output file {file} is not a result file and was not changed" in done.err
     assert file.read_text() == text
     assert [path.name for path in tmp_path.glob("mine*")] == ["mine"]
 

@@ -119,8 +119,8 @@ def test_show_finds_an_item_by_number_id_beginning_or_words(results: Path, word:
     ("word", "message"),
     [
         ("which", "'which' matches 2 questions: which-gene (Which gene does venetoclax target?), which-year (In which"),
-        ("7", "there is no item 7: there are 6"),
-        ("which-jear", "there is no result for question 'which-jear'; did you mean 'which-year'?"),
+        ("7", "item 7 does not exist; there are 6 items"),
+        ("which-jear", "there are no results for question 'which-jear'; did you mean 'which-year'?"),
     ],
 )
 def test_a_word_that_names_no_single_item_is_explained(results: Path, word: str, message: str) -> None:
