@@ -85,7 +85,7 @@ def test_compare_corrects_the_difference_by_labels_of_both(first: Path, second: 
 def test_with_labels_of_one_run_equal_errors_are_assumed(first: Path, second: Path) -> None:
     out = karenina("compare", first, second).out
 
-    assert "B has no corrected rate, so the difference assumes equal errors of the judge" in out
+    assert "B has no corrected rate, so the difference assumes that the judge's error rates are equal" in out
 
 
 def test_labels_of_other_results_are_not_used(first: Path, second: Path) -> None:

@@ -70,7 +70,7 @@ def test_every_printed_command_works_when_pasted(run: Path, tmp_path: Path) -> N
     assert shlex.split(of_page)[-4:] == ["--from", "my labels.jsonl.labels-Ann-B.jsonl", "--labels", str(own)]
     done = karenina(*shlex.split(read)[1:])
     assert "10 labels were read" in done.err
-    (how,) = re.findall(r"See what they say: (karenina .*)", done.err)
+    (how,) = re.findall(r"Compare the labels with the verdicts: (karenina .*)", done.err)
     shown = karenina(*shlex.split(how)[1:])
 
     assert shown.code == 0, shown.err
@@ -84,16 +84,16 @@ def test_commands_about_stale_and_outside_labels_name_their_file(run: Path, tmp_
     karenina("label", run, "--labels", tmp_path / "all.jsonl", "--n", "100", "--sheet", sheet)
     fill_in(sheet)
     done = karenina("label", run, "--labels", own, "--from", sheet, "--labeller", "ann")
-    (how,) = re.findall(r"what to label: `(karenina .*?)`", done.err)
+    (how,) = re.findall(r"what to label\. `(karenina .*?)`", done.err)
     karenina(*shlex.split(how)[1:], "--from", sheet)
     changed = karenina("calibrate", run, own)
 
-    assert "outside of the draw" not in changed.out
+    assert "outside the draw" not in changed.out
     assert "100 of 100 drawn answers" in changed.out
     errant = errant_run()
     new = errant[0].template.model_copy(update={"parsed_gt_response": {"gene": "MCL1"}})
     save(run, [errant[0].model_copy(update={"template": new}), *errant[1:]])
-    assert f"`karenina label {run} --labels {own}` asks again" in karenina("calibrate", run, own).out
+    assert f"to label again, use `karenina label {run} --labels {own}`" in karenina("calibrate", run, own).out
 
 
 def test_a_stratum_of_every_verdict_is_all_answers(tmp_path: Path) -> None:
@@ -216,17 +216,17 @@ def test_a_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("option", "name"), [("--sheet", "again.csv"), ("--page", "again.html")])
 def test_a_sheet_of_labelled_answers_is_for_a_further_person(run: Path, tmp_path: Path, option: str, name: str) -> None:
-    assert "further person" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
+    assert "another person" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
     fill_in(tmp_path / "sheet.csv")
     karenina("label", run, "--from", tmp_path / "sheet.csv", "--labeller", "ann")
 
     done = karenina("label", run, option, tmp_path / name)
     other = karenina("label", run, option, tmp_path / name, "--labeller", "ben")
 
-    says = "60 answers to label, all of them labelled by ann already: a further person can label them too"
+    says = "60 answers to label, all of them already labelled by ann; another person can label them too"
     assert says in done.err
     assert "contains 60 answers to label" in other.err
-    assert "further person" not in other.err
+    assert "another person" not in other.err
 
 
 def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> None:
@@ -296,9 +296,9 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("item,asked,right\n{item},answer,perhaps\n", "line 2: 'perhaps' is not yes, no or unclear"),
-        ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
-        ("id,question,answer\nq,Which gene?,BCL2\n", "is not a label sheet: it needs a column `right`"),
+        ("item,asked,right\n{item},answer,perhaps\n", "line 2: expected yes, no or unclear, got 'perhaps'"),
+        ("question,right\nx,yes\n", "the sheet needs an `item` or `question_id` column"),
+        ("id,question,answer\nq,Which gene?,BCL2\n", "is not a label sheet; a label sheet needs a `right` column"),
         ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
     ],
 )
@@ -318,7 +318,9 @@ def test_long_answers_are_cut_with_a_warning(tmp_path: Path) -> None:
     results = [result(f"q{at}", True, answer="word " * 10_000) for at in range(3)]
     run = save(tmp_path / "genes.results.jsonl", results)
 
-    assert "3 answers are too long for a cell" in karenina("label", run, "--sheet", tmp_path / "sheet.xlsx").err
+    assert (
+        "3 answers were truncated to fit into a cell" in karenina("label", run, "--sheet", tmp_path / "sheet.xlsx").err
+    )
     assert "Warning" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
     shown = " ".join(karenina("label", run, type="q\n", width=100).out.split())
     assert "more characters; the labelling page shows the whole answer" in shown
@@ -360,9 +362,9 @@ def test_changed_results_are_refused(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--seed", "2"), "has a draw by verdict with seed 1"),
-        (("--simple-random",), "has a draw by verdict with seed 1"),
-        (("--sheet", "labels.txt"), "needs the suffix .csv or .xlsx"),
+        (("--seed", "2"), "contains a draw by verdict with seed 1"),
+        (("--simple-random",), "contains a draw by verdict with seed 1"),
+        (("--sheet", "labels.txt"), "must have the file extension .csv or .xlsx"),
         (("--sheet", "labels.csv", "--show-verdict"), "a sheet never shows verdicts"),
         (("--labeller", " "), "--labeller is empty"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,19 +49,22 @@ CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
     "no size": (stratum(size=0), "strata.0.size"),
     "negative size": (stratum(size=-5), "strata.0.size"),
     "too large for a float": (stratum(size=10**400), "strata.0.size"),
-    "another size": (stratum(size=1000), "answers in the results, and states 1000"),
+    "another size": (stratum(size=1000), "answers in the results, but the draw states 1000"),
     "negative count": (stratum(drawn=-1), "strata.0.drawn"),
     "another count": (stratum(drawn=3), "of which 3 were drawn"),
     "no verdicts": (stratum(verdicts=[]), "strata.0.verdicts"),
-    "any verdict too": (stratum(verdicts=["any", "correct"]), "two strata have the answers of 'm'"),
+    "any verdict too": (stratum(verdicts=["any", "correct"]), "two strata contain the answers of 'm'"),
     "another model": (stratum(model="x"), "it has no stratum for the answer"),
     "negative stratum": (item(stratum=-1), "items.0.stratum"),
     "a stratum too many": (item(stratum=99), "unknown stratum 99"),
-    "strata exchanged": (exchange, "are not those that the seed"),
-    "unknown answer": (item(item="nobody"), "the results have no answer 'nobody'"),
-    "an answer twice": (lambda lines: lines[0]["draw"]["items"].append(lines[0]["draw"]["items"][0]), "drawn twice"),
-    "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those that the seed 99 draws"),
-    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "the strata of a simple draw"),
+    "strata exchanged": (exchange, "are not those drawn with seed"),
+    "unknown answer": (item(item="nobody"), "the results do not contain the answer 'nobody'"),
+    "an answer twice": (
+        lambda lines: lines[0]["draw"]["items"].append(lines[0]["draw"]["items"][0]),
+        "was drawn more than once",
+    ),
+    "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those drawn with seed 99"),
+    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "all strata of a simple draw"),
     "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "unknown stratum 0"),
 }
 
@@ -82,7 +86,7 @@ def test_every_command_refuses_a_draw_that_does_not_fit(run: Path) -> None:
     for command in ("calibrate", "label"):
         done = karenina(command, run)
         assert done.code == 2, done.err
-        assert "genes.labels.jsonl, line 1: the draw cannot be" in done.err
+        assert re.search(r"cannot use the draw in \S*genes\.labels\.jsonl, line 1: ", done.err)
     assert "not available" in karenina("show", run).out
 
 
@@ -101,7 +105,7 @@ def test_a_row_of_an_unknown_answer_is_refused_with_its_line(run: Path, tmp_path
     done = karenina("calibrate", run, tmp_path / "s.csv")
 
     assert done.code == 2
-    assert "s.csv, line 3: the row belongs to an answer that the results do not contain" in done.err
+    assert "s.csv, line 3: the row is for an answer that the results do not contain" in done.err
 
 
 def test_a_broken_draw_is_drawn_again_and_labels_are_kept(run: Path) -> None:

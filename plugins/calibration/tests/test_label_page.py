@@ -223,7 +223,7 @@ def test_a_value_that_was_not_found_is_nothing(tmp_path: Path) -> None:
     run = save(tmp_path / "genes.results.jsonl", [result("q", False, extracted={"gene": None})])
 
     (asked,) = [extraction["asked"] for extraction in read_page(write(run))["items"][0]["extractions"]]
-    assert asked == "Does the answer say nothing that would be gene?"
+    assert asked == "Does the answer give no value for gene?"
     assert asked in karenina("label", run, type="y\nq\n").out
 
 

@@ -45,8 +45,8 @@ def test_labels_for_another_truth_are_left_out_and_named(run: Path) -> None:
     assert calibration.stale == ["q3", "q4", "q5"]
     assert calibration.corrected[0].labels == 57
     assert calibration.unclear == 0
-    assert "3 answers have labels from before the truth changed, left out of rates: q3, q4, q5" in done.out
-    assert f"`karenina label {run}` asks again" in done.out
+    assert "3 answers have labels from before the ground truth changed (left out of rates): q3, q4, q5" in done.out
+    assert f"; to label again, use `karenina label {run}`" in done.out
 
 
 def test_what_they_say_about_extracted_values_still_counts(run: Path) -> None:
@@ -60,14 +60,14 @@ def test_the_corrected_rate_of_other_commands_is_without_them(run: Path) -> None
 
     assert done.code == 0, done.err
     assert "57 labels of 60 answers" in done.out
-    assert f"left out of rates: q3, q4, q5; `karenina label {run}` asks again" in done.out
+    assert f"(left out of rates): q3, q4, q5; to label again, use `karenina label {run}`" in done.out
 
 
 def test_they_are_asked_again_without_what_does_not_depend_on_the_truth(run: Path) -> None:
     done = karenina("label", run, "--labeller", "ann", type="n\nn\nn\n")
 
     assert done.code == 0, done.err
-    assert "left out of rates: q3, q4, q5; they are asked again" in done.err
+    assert "(left out of rates): q3, q4, q5; these answers need new labels" in done.err
     assert "57 of 60" not in done.err
     assert done.out.count("Does the answer say") == 0
     assert "60 of 60 drawn answers are labelled" in done.err
@@ -92,7 +92,7 @@ def test_labels_taken_over_from_another_file_say_how_many_are_stale(run: Path, t
     done = karenina("label", other, "--from", default_labels(run), "--seed", "1")
 
     assert "60 labels were read" in done.err
-    assert "Warning: 3 answers have labels from before the truth changed" in done.err
+    assert "Warning: 3 answers have labels from before the ground truth changed" in done.err
     assert "57 of 60 drawn answers are labelled" in done.err
 
 
@@ -110,7 +110,7 @@ def test_a_filled_in_sheet_keeps_the_truth_that_it_showed(tmp_path: Path) -> Non
 
     done = karenina("label", run, "--from", sheet, "--labeller", "ann")
 
-    assert "1 answer has a label from before the truth changed, left out of rates: q7" in done.err
+    assert "1 answer has a label from before the ground truth changed (left out of rates): q7" in done.err
 
 
 def test_a_page_and_a_terminal_record_the_same_truth(run: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_sheet_asks_only_what_is_stale_and_says_why(run: Path, tmp_path: Path,
     assert f"karenina label {run} --from {sheet} --labeller ann\n" in done.err
     assert {row["question"][-3:] for row in rows} == {"q3?", "q4?", "q5?"}
     assert {row["asked"] for row in rows} == {"answer"}
-    assert {row["why"] for row in rows} == {"the truth changed since ann labelled the answer"}
+    assert {row["why"] for row in rows} == {"the ground truth has changed since ann labelled the answer"}
 
 
 def test_a_sheet_read_back_keeps_labels_of_extracted_values(run: Path, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_page_asks_only_what_is_stale_and_keeps_the_rest(run: Path, tmp_path: 
     assert "contains 3 answers to label, 3 of them again" in karenina("label", run, "--page", page).err
     items = read_page(page)["items"]
     assert {(item["why"], len(item["extractions"])) for item in items} == {
-        ("the truth changed since ann labelled the answer", 0)
+        ("the ground truth has changed since ann labelled the answer", 0)
     }
     saved = tmp_path / "genes.labels-ann.jsonl"
     lines = [
@@ -203,4 +203,4 @@ def test_a_page_asks_only_what_is_stale_and_keeps_the_rest(run: Path, tmp_path: 
 def test_the_terminal_says_why_an_answer_is_asked_again(run: Path) -> None:
     done = karenina("label", run, "--labeller", "ann", type="q\n")
 
-    assert "Asked again  the truth changed since ann labelled the answer" in done.out
+    assert "Asked again  the ground truth has changed since ann labelled the answer" in done.out
