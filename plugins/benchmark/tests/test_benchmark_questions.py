@@ -105,7 +105,7 @@ def test_rubrics_merge_for_a_question(benchmark):
 
 def test_a_trait_name_that_the_global_rubric_has_is_refused(benchmark):
     benchmark.global_rubric = Rubric.of(LLMRubricTrait(name="clear"))
-    with pytest.raises(ValueError, match="'clear' is used in the global rubric"):
+    with pytest.raises(ValueError, match="'clear' is used both in the global rubric"):
         benchmark.add_question("a?", rubric=[LLMRubricTrait(name="clear")])
 
 

@@ -34,23 +34,23 @@ JSON_CASES = [
     ("", "", "empty"),
     ("  \n", "", "empty"),
     ("{", "line 1", "JSON is not valid"),
-    ("[1]", "", "not an object"),
+    ("[1]", "", "expected a JSON object, got a value of type list"),
     ("[" * 200_000, "", "nested too deeply"),
     (f'{{"name": {"1" * 5000}}}', "", "more than 4300 digits"),
     ('{"name": NaN}', "", "NaN is not valid in JSON"),
     ('{"name": -1e999}', "", "the number -1e999 is too large"),
-    ('{"name": "a", "name": "b"}', "", "'name' appears twice"),
+    ('{"name": "a", "name": "b"}', "", "the key 'name' appears more than once"),
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
-    (checkpoint(name=7), "the benchmark", "'name' must be text"),
-    (checkpoint({}), "question 1", "the `item` with a Question object is missing"),
+    (checkpoint(name=7), "the benchmark", "'name' must be a string, not 7"),
+    (checkpoint({}), "question 1", "the `item` key must contain a Question object"),
     (checkpoint(item(), 5), "question 2", "DataFeedItem"),
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
     (checkpoint(item("a"), item(" ")), "question 2", "question: the text must contain a visible character"),
     (checkpoint({**item("a"), "@id": "x"}, {**item("b"), "@id": "x"}), "question 2 (x)", "question 1 has the same id"),
     (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be a single object"),
     (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),
-    (checkpoint(rating=[{"description": "d"}]), "rating 1", "a rating is not a Rating object with a name"),
+    (checkpoint(rating=[{"description": "d"}]), "rating 1", "a rating must be a Rating object with a name"),
     (checkpoint(additionalProperty="x"), "the benchmark", "additionalProperty must be a list"),
     (
         checkpoint(additionalProperty=version("karenina_format_version", 2)),
@@ -60,7 +60,7 @@ JSON_CASES = [
     (
         checkpoint(additionalProperty=version("karenina_format_version", "1")),
         "karenina_format_version",
-        "write 1, the version of the format",
+        "set the format version to 1",
     ),
     (
         checkpoint(additionalProperty=version("benchmark_format_version", "4.0.0-jsonld")),
@@ -84,7 +84,7 @@ def test_a_wrong_checkpoint_is_an_error(tmp_path, text, where, what):
 HEAD = "karenina: 1\nname: b\n"
 YAML_CASES = [
     ("", "", "empty"),
-    ("- a\n", "", "not a mapping"),
+    ("- a\n", "", "must be a mapping of keys to values"),
     ("name: b\n", "line 1", "`karenina: 1`"),
     ("karenina: 2\nname: b\n", "line 1", "version 2"),
     ("karenina: 1\n", "line 1", "no name"),
@@ -95,7 +95,7 @@ YAML_CASES = [
     (HEAD + "questions:\n  - raw_answer: a\n", "line 4", "no text"),
     (HEAD + "questions:\n  - question: a\n  - question: a\n", "line 5", "question 1 (line 4) has the same text"),
     (HEAD + "questions: 5\n", "line 3", "'questions' must be a list"),
-    (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' must be text"),
+    (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' must be a string, not a list"),
     (HEAD + "questions:\n  - question: a\n    strategy: {any_of: [x]}\n", "line 5", "`answer`, which is missing"),
     (HEAD + "questions:\n  - question: a\n    answer:\n      x: {ground_truth: 1}\n", "line 6", "no 'description'"),
     (
@@ -110,10 +110,10 @@ YAML_CASES = [
     ),
     (HEAD + "rubric:\n  - {type: regex, name: t, pattern: '(['}\n", "line 4", "does not compile"),
     (HEAD + "rubric:\n  - {name: t}\n", "line 4", "the trait has no `type`"),
-    (HEAD + "questions_from: {file: absent.csv}\n", "line 3", "no such file"),
+    (HEAD + "questions_from: {file: absent.csv}\n", "line 3", "absent.csv: the file does not exist"),
     (HEAD + "metadata: &m {a: *m}\n", "line 3", "alias refers to a value that contains it"),
     (HEAD + "metadata: {a: !!python/name:os.system x}\n", "line 3", "python/name:os.system"),
-    (HEAD + "metadata: {? [a] : b}\n", "line 3", "a key must be text"),
+    (HEAD + "metadata: {? [a] : b}\n", "line 3", "a key must be a string"),
 ]
 
 
@@ -143,7 +143,7 @@ def test_expanded_aliases_are_limited(tmp_path):
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(BenchmarkFileError, match=r"absent\.jsonld: there is no such file"):
+    with pytest.raises(BenchmarkFileError, match=r"absent\.jsonld: the file does not exist"):
         Benchmark.load(tmp_path / "absent.jsonld")
 
 

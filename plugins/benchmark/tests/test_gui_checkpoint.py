@@ -105,7 +105,7 @@ def test_early_files_have_their_traits_in_one_list(tmp_path: Path) -> None:
 def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     data = {**GUI, "checkpoint": {"q1": LIQUID, "q2": {"question": 7}, "q3": "text"}}
 
-    with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be text"):
+    with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be a string, not 7"):
         Benchmark.load(write(tmp_path / "gui.json", data))
     assert [question.id for question in Benchmark.load(tmp_path / "gui.json", skip_broken=True)] == ["q1"]
 
@@ -114,7 +114,8 @@ def test_drafts_are_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         benchmark = Benchmark.load(write(tmp_path / "gui.json", GUI))
 
-    assert "1 question is marked `finished: false` and left out of runs: q2; name questions (--question)" in caplog.text
+    cure = "to run such questions anyway, name them with --question"
+    assert f"1 question is marked `finished: false` and left out of runs: q2; {cure}" in caplog.text
     assert benchmark.unfinished_ids() == ["q2"]
 
 
@@ -127,7 +128,7 @@ def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
     data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [], "hasPart": scenarios}
 
     with pytest.raises(
-        BenchmarkFileError, match=r"no question, but 2 scenarios \(haggling, spam\): conversations whose"
+        BenchmarkFileError, match=r"no questions, but 2 scenarios \(haggling, spam\), which are not evaluated"
     ):
         Benchmark.load(write(tmp_path / "s.jsonld", data))
 

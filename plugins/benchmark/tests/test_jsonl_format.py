@@ -94,13 +94,13 @@ def test_byte_order_marks_blank_lines_and_carriage_returns_are_ignored(tmp_path:
     ("line", "words"),
     [
         ('{"question": ', "line 2, column"),
-        ("[1]", "line 2: the JSON value is a list, not an object"),
+        ("[1]", "line 2: expected a JSON object, got a value of type list"),
         ('{"question": "A?", "question": "B?"}', "the key 'question' appears twice"),
         ('{"question": "A?", "raw_answer": NaN}', "NaN is not valid in JSON"),
         ('{"text": "A?"}', "line 2: the line has no question"),
-        ({**YEAR, "id": "gene"}, "line 2: the question in line 1 has the same id 'gene'"),
-        ({"karenina": 1}, "line 2: the key `karenina` is only allowed in the first line"),
-        ({"question": ["A?"]}, "line 2: 'question' must be text, not a list"),
+        ({**YEAR, "id": "gene"}, "line 2: the question on line 1 has the same id 'gene'"),
+        ({"karenina": 1}, "line 2: the key `karenina` is allowed only on the first line"),
+        ({"question": ["A?"]}, "line 2: 'question' must be a string, not a list"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: object, words: str) -> None:
@@ -143,7 +143,7 @@ def test_the_first_line_is_checked(tmp_path: Path, head: object, words: str) -> 
 def test_empty_missing_and_wrongly_encoded_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkFileError, match="the file is empty"):
         Benchmark.load(written(tmp_path))
-    with pytest.raises(BenchmarkFileError, match="there is no such file"):
+    with pytest.raises(BenchmarkFileError, match="the file does not exist"):
         Benchmark.load(tmp_path / "none.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b'{"question": "\xe9?"}')
     with pytest.raises(BenchmarkFileError, match="line 1, byte 14: the text is not UTF-8"):

@@ -83,7 +83,7 @@ def test_places_of_options_that_are_not_clear_are_refused(tmp_path: Path) -> Non
 def test_a_right_answer_that_is_no_option_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,tin\n")
     assert truths(Benchmark.load(file)) == [{"answer": "tin"}]
-    assert "the right answer is none of the options, and is compared as text, in line 2" in caplog.text
+    assert "the correct answer matches none of the options and is compared as text in line 2" in caplog.text
 
 
 def test_one_question_with_several_contexts_is_several_questions(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     assert benchmark.ids == ("a", "b")
     assert benchmark.get("a").question == "Bo, 5, is a cat.\n\nWhat is Bo?"
     assert [question.raw_answer for question in benchmark] == ["a cat", None]
-    assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` in squad.json")
+    assert benchmark.load_notes[0].startswith("the rows were read from `data.*.paragraphs.*.qas.*` in squad.json")
 
 
 def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
@@ -153,13 +153,13 @@ def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\nHow many?,2\n\n,\nWhich gas?,NO\n", "utf-8")
     benchmark = Benchmark.load(tmp_path / "a.csv")
     assert [question.question for question in benchmark] == ["How many?", "Which gas?"]
-    assert "blank rows are left out: line 3, line 4" in benchmark.load_notes
+    assert "blank rows were left out: line 3, line 4" in benchmark.load_notes
 
 
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")
-    assert "in rows with fewer cells than the header, the last cells are treated as empty: line 3" in caplog.text
+    assert "in rows with fewer cells than the header, the missing cells are treated as empty: line 3" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -228,14 +228,14 @@ def test_rows_of_a_json_document_are_found_or_named(tmp_path: Path) -> None:
         tmp_path, "b.json", {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     )
     with pytest.raises(
-        BenchmarkFileError, match=r"several lists of rows; name the path to the rows: --rows 'dev\.\*' or"
+        BenchmarkFileError, match=r"several lists of rows; specify the path to the rows with --rows 'dev\.\*' or"
     ):
         Benchmark.load(two)
     assert texts(Benchmark.load(two, columns={"rows": "test"})) == ["B?"]
     with pytest.raises(BenchmarkFileError, match="it has no 'train'"):
         Benchmark.load(two, columns={"rows": "train"})
     lines = written(tmp_path, "c.jsonl", {"input": "A?", "ideal": "1"})
-    with pytest.raises(BenchmarkFileError, match="only JSON documents have a path to their rows"):
+    with pytest.raises(BenchmarkFileError, match="--rows applies only to JSON documents"):
         Benchmark.load(lines, columns={"rows": "x"})
 
 
@@ -268,16 +268,18 @@ def test_a_table_of_another_encoding_is_read_with_a_note(tmp_path: Path) -> None
     file.write_bytes("Frage,answer\nWie heißt der größte Fluß?,Rhein\n".encode("cp1252"))
     benchmark = Benchmark.load(file, columns={"question": "Frage"})
     assert texts(benchmark) == ["Wie heißt der größte Fluß?"]
-    assert "was read as cp1252, such as 'heißt'" in benchmark.load_notes[0]
+    assert "was read as cp1252 (for example, 'heißt')" in benchmark.load_notes[0]
     file.write_bytes("question,answer\nЩЮЯ?,ЖФ\n".encode("cp1251"))
-    with pytest.raises(BenchmarkFileError, match="encoding is not certain; name it with --encoding"):
+    with pytest.raises(
+        BenchmarkFileError, match="encoding could not be determined reliably; set the encoding with --encoding"
+    ):
         Benchmark.load(file)
     assert texts(Benchmark.load(file, columns={"encoding": "cp1251"})) == ["ЩЮЯ?"]
 
 
 def test_html_entities_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Benchmark.load(written(tmp_path, "t.csv", "question,answer\nA &amp; B?,x &lt; 5\nAT&T;?,R&D\n"))
-    assert "HTML entities, which are not decoded: &amp;, &lt; (2 in all)" in caplog.text
+    assert "HTML entities, which are not decoded: &amp;, &lt; (2 in total)" in caplog.text
 
 
 def test_unused_columns_are_named_and_an_index_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -338,7 +340,7 @@ def test_any_json_is_a_benchmark_or_an_error_with_its_place(
 
 def test_an_id_is_no_guess_for_the_right_answer(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, "a.csv", "rec_uid,question,metal\nx1,Liquid at 20?,mercury\n"))
-    assert "if 'metal' contains the right answers" in benchmark.missing_answers
+    assert "if 'metal' contains the correct answers" in benchmark.missing_answers
 
 
 def test_letters_alone_are_not_appended_as_options(tmp_path: Path) -> None:
@@ -352,7 +354,7 @@ def test_lists_of_labels_are_no_right_answers(tmp_path: Path, caplog: pytest.Log
     rows = [{"question": f"Which metal {n}?", "labels": ["chemistry", "metals"]} for n in range(3)]
     benchmark = Benchmark.load(written(tmp_path, "a.json", rows))
     assert truths(benchmark) == [None, None, None]
-    assert "if 'labels' contains the right answers, add --columns answer=labels" in benchmark.missing_answers
+    assert "if 'labels' contains the correct answers, add --columns answer=labels" in benchmark.missing_answers
     assert truths(Benchmark.load(written(tmp_path, "b.csv", "question,labels\nMetal?,gold\n"))) == [{"answer": "gold"}]
 
 
@@ -394,10 +396,10 @@ def test_a_workbook_with_the_name_of_a_csv_is_named(tmp_path: Path) -> None:
     book.save(tmp_path / "a.xlsx")
     (tmp_path / "a.xlsx").rename(tmp_path / "a.csv")
     with pytest.raises(
-        BenchmarkFileError, match=r"the file is an Excel workbook; rename it so that its name ends in \.xlsx"
+        BenchmarkFileError, match=r"the file is an Excel workbook; rename the file so that its name ends in \.xlsx"
     ):
         Benchmark.load(tmp_path / "a.csv")
-    with pytest.raises(BenchmarkFileError, match="the file is not an Excel workbook, but perhaps a CSV file"):
+    with pytest.raises(BenchmarkFileError, match="the file is not an Excel workbook; it may be a CSV file"):
         Benchmark.load(written(tmp_path, "b.xlsx", "question,answer\nLiquid?,mercury\n"))
 
 
@@ -412,7 +414,7 @@ def test_a_second_expected_column_is_named_and_holds_no_grades(
     file = written(tmp_path, "a.json", rows)
     Benchmark.load(file)
     columns = "answer.expected_topic=expected_topic,answer.expected_closed=expected_closed"
-    assert f"compare all with --columns {columns}" in caplog.text
+    assert f"use --columns {columns} with `karenina check` and `run` to compare all of them" in caplog.text
     assert "contains grades" not in caplog.text
     assert "the answers are labels (damage, late_delivery) that no question asks for or names" in caplog.text
     both = Benchmark.load(file, columns=dict(pair.split("=") for pair in columns.split(",")))

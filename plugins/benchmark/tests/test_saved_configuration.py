@@ -60,12 +60,12 @@ def test_a_refused_mask_is_named(extra: dict[str, object], place: str) -> None:
 
 @pytest.mark.parametrize("name", ["c.toml", "c.yaml", "c"])
 def test_configurations_are_saved_as_json_only(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"saved as JSON; name the file c\.json"):
+    with pytest.raises(ConfigError, match=r"saved only as JSON; name the file c\.json"):
         save_config(VerificationConfig(), tmp_path / name)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be saved"):
+    with pytest.raises(ConfigError, match="cannot save the configuration in"):
         save_config(VerificationConfig(), tmp_path / "nowhere" / "c.json")
 
 

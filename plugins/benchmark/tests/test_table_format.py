@@ -45,7 +45,7 @@ def test_rows_without_an_answer_are_errors_that_name_the_cell(tmp_path: Path) ->
     errors = [str(finding) for finding in report.findings if finding.level == "error"]
     cure = "; write the answer, leave the question out (`karenina run --skip-broken`), or "
     for error, what in zip(
-        errors, ("3: the right answer is empty in 'answer'", "4: the right answer is 'N/A'"), strict=True
+        errors, ("3: the correct answer is empty in 'answer'", "4: the correct answer is 'N/A'"), strict=True
     ):
         assert f"genes.csv, line {what}{cure}" in error
 
@@ -115,7 +115,7 @@ def test_another_column_that_could_be_the_right_answer_is_named(
     file = written(tmp_path, "question,answer,reference\nWhich gene?,BCL2,p. 12\n")
     Benchmark.load(file)
     cure = "to choose another column, add --columns answer=answer"
-    assert f"'reference' is the right answer, and not 'answer'; {cure}" in caplog.text
+    assert f"'reference' was chosen as the column with the correct answers, not 'answer'; {cure}" in caplog.text
     caplog.clear()
     assert expected(Benchmark.load(file, columns={"answer": "answer"}), "q1-which-gene") == {"answer": "BCL2"}
     assert "is the right answer" not in caplog.text

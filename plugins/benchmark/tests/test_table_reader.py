@@ -55,7 +55,7 @@ def test_texts_of_any_length_fit_a_cell(tmp_path):
 
 
 def test_a_key_with_two_values_is_an_error(tmp_path):
-    with pytest.raises(BenchmarkFileError, match="line 1: the key 'a' occurs twice, with different values"):
+    with pytest.raises(BenchmarkFileError, match="line 1: the key 'a' occurs more than once, with different values"):
         read_rows(written(tmp_path / "t.jsonl", '{"q": "Who?", "a": "Ann", "a": "Bob"}\n'))
 
 
@@ -72,7 +72,7 @@ def test_excel_gives_numbers_and_dates_as_json_values(tmp_path):
 def test_a_sheet_is_chosen_by_name(tmp_path):
     file = excel(tmp_path / "t.xlsx", ["q"], ["Who?"], title="Questions")
     assert len(read_rows(file, "Questions").rows) == 1
-    with pytest.raises(BenchmarkFileError, match=r"no sheet 'Other'; use one of its sheets: Questions"):
+    with pytest.raises(BenchmarkFileError, match=r"no sheet 'Other'; choose one of these sheets: Questions"):
         read_rows(file, "Other")
 
 
@@ -93,7 +93,7 @@ WRONG = {
     "t.csv": [
         ("", "the file is empty"),
         ("q,q\n1,2\n", "two columns are named 'q'"),
-        ("q,a\n", "the table has the columns q, a and no rows"),
+        ("q,a\n", "the table has the columns q, a but no rows"),
         ("q,a\n1,2,3\n", "line 2: the row has 3 cells, but the file has 2 columns"),
         ('q,a\n"b"c,2\n', "CSV is not valid"),
     ],
@@ -124,5 +124,5 @@ def test_a_wrong_table_is_an_error(tmp_path, name, text, said):
 
 def test_a_missing_table_is_an_error(tmp_path):
     for name in ("t.csv", "t.xlsx", "t.jsonl"):
-        with pytest.raises(BenchmarkFileError, match="no such file"):
+        with pytest.raises(BenchmarkFileError, match="the file does not exist"):
             read_rows(tmp_path / name)

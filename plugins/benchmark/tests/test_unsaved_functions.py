@@ -35,7 +35,7 @@ def test_only_saving_refuses_a_function_that_does_not_stand_alone(of: str, suffi
     with pytest.raises(BenchmarkFileError, match="'cites' cannot be imported, and its source uses WORDS") as caught:
         benchmark.save(tmp_path / f"b{suffix}")
 
-    assert caught.value.cure.startswith("import or define this inside the function")
+    assert caught.value.cure.startswith("import or define everything it uses inside the function")
     assert caught.value.where == ("question q" if of == "question" else "")
     assert not list(tmp_path.iterdir())
 

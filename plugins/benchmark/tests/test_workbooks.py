@@ -50,7 +50,10 @@ def test_other_sheets_with_rows_are_named(two: Path) -> None:
 
     assert len(benchmark) == 1
     (note,) = [note for note in benchmark.load_notes if "sheet" in note]
-    assert note == "only the first sheet of genes.xlsx is read; other sheets also have rows: 'Years' (--sheet NAME)"
+    assert (
+        note
+        == "only the first sheet of genes.xlsx was read, but other sheets also have rows: 'Years' (use --sheet NAME)"
+    )
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -63,7 +66,9 @@ def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: boo
     book.save(tmp_path / "genes.xlsx")
 
     assert len(loaded(tmp_path / "genes.xlsx")) == 1
-    with pytest.raises(BenchmarkFileError, match=r"the sheet 'Plot' is a chart, which has no rows.*its sheets: Sheet"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"the sheet 'Plot' is a chart and has no rows.*choose one of these sheets: Sheet"
+    ):
         loaded(tmp_path / "genes.xlsx", sheet="Plot")
 
 
@@ -90,7 +95,7 @@ def test_outputs_are_read_from_a_named_sheet(tmp_path: Path, caplog: pytest.LogC
 
     with caplog.at_level(logging.WARNING):
         assert [output.id for output in read_outputs(file)] == ["a"]
-    assert "other sheets also have rows: 'New' (--sheet NAME)" in caplog.text
+    assert "other sheets also have rows: 'New' (use --sheet NAME)" in caplog.text
     assert [output.id for output in read_outputs(file, {"sheet": "New"})] == ["b"]
 
 
@@ -99,7 +104,8 @@ def test_a_formula_without_a_stored_value_is_named(tmp_path: Path) -> None:
 
     (warning,) = [one for one in loaded(file).load_warnings if "formula" in one]
     assert warning.startswith(
-        "B2: a formula without a stored value (from a program that does not calculate), read as empty"
+        "B2: the formula has no stored value and was read as empty "
+        "(the program that wrote the file does not calculate formulas)"
     )
     assert "open the file in a spreadsheet program and save it" in warning
 
@@ -136,7 +142,7 @@ def test_hidden_columns_are_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", rows), hidden="B")
 
     (warning,) = [text for text in loaded(file).load_warnings if "hidden" in text]
-    assert warning == "hidden columns are read like the others: 'Gold'; delete those that should not be used"
+    assert warning == "hidden columns were read like visible ones: 'Gold'; delete any columns that should not be used"
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv"])
@@ -174,12 +180,12 @@ def test_the_error_of_a_formula_is_nothing_that_a_question_uses(tmp_path: Path, 
 def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("Cover", [["Made by", "me"]]), ("Set A", [HEAD, ["Who?", "Ben"]]))
 
-    with pytest.raises(BenchmarkFileError, match=r"no rows.*other sheets also have rows: 'Set A' \(--sheet NAME\)"):
+    with pytest.raises(BenchmarkFileError, match=r"no rows.*other sheets also have rows: 'Set A' \(use --sheet NAME\)"):
         loaded(file)
 
 
 def test_a_question_that_is_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["Who?", "Ben"], ["=A9", "Ann"]]))
 
-    with pytest.raises(BenchmarkFileError, match=r"row 3.*'question' is empty.*A3: a formula without a stored value"):
+    with pytest.raises(BenchmarkFileError, match=r"row 3.*'question' is empty.*A3: the formula has no stored value"):
         loaded(file)
