@@ -52,7 +52,7 @@ def test_the_command_prints_the_jury_beside_its_judges(results: Path) -> None:
     assert "Pass rate  90.0%, 95% CI [85.1%, 93.4%]: 180 of 200 judged answers correct" in done.out
     assert "Unanimous  90.0%, 95% CI [85.1%, 93.4%]: 180 of 200 answers" in done.out
     assert "Escalated  10.0%, 95% CI [6.6%, 14.9%]: 20 of 200 answers, to strong" in done.out
-    assert "Saved      about 180 calls and 2,700 tokens of it, $0.0036" in done.out
+    assert "Saved      about 180 calls and 2,700 tokens of that judge, $0.0036" in done.out
     rows = [line.split() for line in done.out.splitlines()]
     assert ["a", "200", "0", "90.0%", "[85.1%,", "93.4%]", "100.0%", "of", "200"] in rows
     assert ["b", "200", "0", "80.0%", "[73.9%,", "85.0%]", "90.0%", "of", "200"] in rows
@@ -132,7 +132,7 @@ def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:
     done = run_karenina("jury", tmp_path / "r.jsonl", plugins=jury.plugins)
 
     assert done.code == 2
-    assert "contains no results of a jury: set `jury` in the run's configuration" in done.err
+    assert "contains no jury results; set `jury` in the run configuration" in done.err
 
 
 def test_an_estimate_counts_the_first_judges_and_names_the_other(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_an_estimate_counts_the_first_judges_and_names_the_other(tmp_path: Path)
     estimate = done.json["estimate"]
     assert estimate["items"] == 2
     assert {line["model"]: line["calls"][1] for line in estimate["lines"]} == {"a": 2, "b": 2}
-    why = "this judge is asked about some answers only, and their number is not known"
+    why = "this judge is asked about only some of the answers, and the number of these answers is not known"
     assert {"stage": "strong", "why": why} in estimate["not_counted"]
 
 

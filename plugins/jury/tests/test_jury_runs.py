@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -241,21 +242,21 @@ def test_a_changed_truth_is_rescored_without_a_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ids", "jury", "problem"),
     [
-        (["a"], {}, "a jury needs at least two judges, but there are 1"),
-        (["a", "strong"], STRONG, "besides that of escalate_to, but there are 1"),
+        (["a"], {}, "a jury needs at least two judges, but there is only 1"),
+        (["a", "strong"], STRONG, "at least two judges in addition to escalate_to, but there is only 1"),
         (["a", "b", "strong"], {"escalate_to": "strnog"}, "not the id of a judge; did you mean 'strong'?"),
         (
             ["a", "b", "c"],
             {"quorum": 1},
-            "jury.quorum is 1, but it must be more than half of 3 judges: set it from 2 to 3",
+            "jury.quorum must be from 2 to 3 (more than half of the 3 voting judges), not 1",
         ),
-        (["a", "b"], {"quorum": 3}, "jury.quorum is 3"),
+        (["a", "b"], {"quorum": 3}, "jury.quorum must be 2 (more than half of the 2 voting judges), not 3"),
     ],
 )
 def test_juries_that_cannot_vote_are_refused(ids: list[str], jury: dict[str, object], problem: str) -> None:
     case = Jury({"q": dict.fromkeys(ids, RIGHT)})
 
-    with pytest.raises(ConfigError, match=problem.replace("?", r"\?").replace(".", r"\.")):
+    with pytest.raises(ConfigError, match=re.escape(problem)):
         case.run(*ids, jury=jury)
     assert case.asked == []
 
@@ -284,7 +285,7 @@ class Answer(BaseAnswer):
     drug: str = VerifiedField(description="The drug that is named", ground_truth="venetoclax", verify_with=ExactMatch())
 """
 TWO_DATES, FIRST, OTHER = day("01/02/2024"), day("2024-02-01"), day("2024-03-01")
-WHY = "field day: 01/02/2024 can be two dates"
+WHY = "field day: 01/02/2024 can be read as two different dates"
 
 
 class DayJury(Jury):

@@ -76,9 +76,10 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     usual = len(first) if others else len(first) // 2 + 1
     quorum = usual if jury.quorum is None else jury.quorum
     if not len(first) / 2 < quorum <= len(first):
-        most = f"from {len(first) // 2 + 1} to {len(first)}"
+        least, most = len(first) // 2 + 1, len(first)
+        bounds = f"from {least} to {most}" if least < most else f"{most}"
         raise ConfigError(
-            [f"jury.quorum must be {most} (more than half of the {len(first)} voting judges), not {quorum}"]
+            [f"jury.quorum must be {bounds} (more than half of the {len(first)} voting judges), not {quorum}"]
         )
     return JuryPanel(jury, quorum, first, others)
 
