@@ -114,10 +114,10 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
     own = make_own_cases(benchmark, Trust.all())
 
     assert own.left_out == {
-        "words": "its template needs no judge",
-        "plain": "it has no template",
-        "open": "the field 'word' has no truth of its own",
-        "patterns": "its template has patterns for the whole response",
+        "words": "the template needs no judge",
+        "plain": "the question has no template",
+        "open": "the field 'word' has no ground truth of its own",
+        "patterns": "the template has patterns for the whole response",
         "lax": "its template passes wrong values; `karenina check` gives details",
     }
 
