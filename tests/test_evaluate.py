@@ -299,7 +299,7 @@ def test_texts_that_look_like_conversations_are_named(judge: Judge) -> None:
     done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
 
     assert done.code == 0, done.err
-    assert "1 of 2 outputs begins with a role (`User: ...`) (first: line-1): the whole text is judged" in done.err
+    assert "1 of 2 outputs begins with a role (`User: ...`) (first: line-1). The whole text is judged" in done.err
 
 
 def test_json_of_a_conversation_in_a_cell_is_read_by_the_name_of_its_column(judge: Judge) -> None:

@@ -45,8 +45,8 @@ CATEGORIES: Final[Mapping[str, ErrorCategory]] = {
     "cut": ErrorCategory.CONNECTION,
 }
 TOLD: Final[Mapping[str, str]] = {
-    "429": "answered HTTP 429: the server is scripted",
-    "500": "answered HTTP 500: the server is scripted",
+    "429": "responded with HTTP 429: the server is scripted",
+    "500": "responded with HTTP 500: the server is scripted",
     "close": "connection",
     "hang": r"within \d+ s",
     "cut_json": "sent no usable reply|the stream ended before the reply was complete",

@@ -157,7 +157,7 @@ def test_an_unknown_reason_is_warned_of_and_counted(caplog: pytest.LogCaptureFix
     assert [one.outcome for one in results] == [Outcome.CORRECT] * 3
     said = [record.getMessage() for record in caplog.records if "weary" in record.getMessage()]
     assert len(said) == 2
-    assert "ended 3 replies with the unknown reason 'weary': treated as a normal end" in said[-1]
+    assert "ended 3 replies with the unknown reason 'weary', which was treated as a normal end" in said[-1]
 
 
 def test_many_unknown_reasons_are_counted_together(caplog: pytest.LogCaptureFixture) -> None:

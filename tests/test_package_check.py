@@ -120,7 +120,7 @@ FLAWS: dict[str, Flaw] = {
         CORE_AND_PYDANTIC,
         "Settings.words has no description",
     ),
-    "false-port": flawed_adapter("parser=Port, allowed_in_files=False", "has no parse()"),
+    "false-port": flawed_adapter("parser=Port, allowed_in_files=False", "has no parse() method"),
     "wrong-port": (
         ADAPTERS,
         ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False").replace("messages, *, info=None", "messages"),

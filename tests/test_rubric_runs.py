@@ -168,7 +168,7 @@ def test_only_the_traits_that_are_named_are_scored() -> None:
 def test_a_name_in_both_rubrics_is_refused_before_any_call() -> None:
     asked, models = benchmark(SAFE), judging()
     asked.dynamic_rubric = rubrics.DynamicRubric.of(SAFE)
-    with pytest.raises(ConfigError, match="'safe' is used in the rubric and in the dynamic rubric"):
+    with pytest.raises(ConfigError, match="'safe' is used both in the rubric and in the dynamic rubric"):
         run(asked, models)
     assert models.requests == []
 
@@ -251,7 +251,7 @@ def test_an_interrupted_conversation_is_scored_completely_or_not_at_all(full: bo
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("template_only", 'rubric traits of 2 of 3 questions are not scored, .*"template_and_rubric"'),
+        ("template_only", 'rubric traits of 2 of 3 questions are not scored because .*"template_and_rubric"'),
         ("template_and_rubric", None),
         (
             "rubric_only",

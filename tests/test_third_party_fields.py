@@ -279,7 +279,7 @@ print(json.dumps(1))
     done = site.karenina("check", file)
 
     assert done.returncode == 2
-    assert "plugin_fields contains 'raw_answer', but the name of a plugin's field" in done.stdout + done.stderr
+    assert "plugin_fields contains 'raw_answer', but plugin field names must start with" in done.stdout + done.stderr
 
 
 def test_a_variable_is_suggested_as_it_must_be_written(site: Environment, monkeypatch: pytest.MonkeyPatch) -> None:

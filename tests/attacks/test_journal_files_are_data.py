@@ -145,15 +145,15 @@ FOREIGN: dict[str, tuple[Callable[[sqlite3.Connection], object], str]] = {
     ),
     "generated column": (
         lambda database: database.execute("ALTER TABLE runs ADD COLUMN more AS (abs(items))"),
-        "its table 'runs' differs from that of a journal",
+        "its table 'runs' differs from the one in a journal",
     ),
     "check with a function": (
         lambda database: changed_definition(database, "run INTEGER NOT NULL,", "run INTEGER CHECK (random() > 0),"),
-        "differs from that of a journal",
+        "differs from the one in a journal",
     ),
     "default with a function": (
         lambda database: changed_definition(database, "tally TEXT", "tally TEXT DEFAULT (randomblob(1000000))"),
-        "its table 'runs' differs from that of a journal",
+        "its table 'runs' differs from the one in a journal",
     ),
 }
 
