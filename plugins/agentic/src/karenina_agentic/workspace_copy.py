@@ -63,7 +63,8 @@ def resolve_folder(root: Path, path: str) -> Path:
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
         raise WorkspaceError(
-            f"workspace_path must be a path relative to the workspace root, without '..' or null characters, not {path!r}"
+            f"workspace_path must be a path relative to the workspace root, without '..' or null characters, "
+            f"not {path!r}"
         )
     try:
         resolved = resolve_links(root / relative)

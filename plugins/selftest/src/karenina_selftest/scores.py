@@ -216,7 +216,8 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
     if score.unreadable:
         yield (
             "Unreadable",
-            f"{score.unreadable:,} repl{'y' if score.unreadable == 1 else 'ies'} that could not be parsed (not in any rate)",
+            f"{score.unreadable:,} repl{'y' if score.unreadable == 1 else 'ies'} that could not be parsed (not in any "
+            "rate)",
         )
     if score.undecided:
         yield (
