@@ -61,7 +61,7 @@ def test_bad_configuration_is_an_error_with_its_message(pytester: pytest.Pyteste
     done = pytester.runpytest("--karenina-answering", "gpt-5")
 
     done.assert_outcomes(errors=2)
-    done.stdout.fnmatch_lines(["*'gpt-5' does not say which interface serves it*"])
+    done.stdout.fnmatch_lines(["*'gpt-5' does not name the interface of the model*"])
     done.stdout.no_fnmatch_line("*Traceback*")
 
 

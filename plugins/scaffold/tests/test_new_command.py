@@ -19,7 +19,7 @@ def new(folder: Path, kind: str, name: str) -> Result:
 @pytest.mark.parametrize(
     ("named", "problem"),
     [
-        ("stages word-count", "unknown kind of plugin 'stages'; did you mean 'stage'?"),
+        ("stages word-count", "unknown plugin kind 'stages'; did you mean 'stage'?"),
         ("widget word-count", "available: adapter, check, command, executor"),
         ("stage 2nd", "'2nd' is not a valid package name; use letters, digits and hyphens"),
         ("stage ../evil", "is not a valid package name"),
