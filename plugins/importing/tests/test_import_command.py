@@ -74,7 +74,7 @@ def test_questions_without_templates_are_announced(source: Path) -> None:
 
     assert done.code == 0
     assert (
-        "The questions have neither a template nor traits, so their answers cannot be judged yet; add --map answer=text"
+        "The questions have neither a template nor traits, so answers to them cannot be judged yet; add --map answer=text"
         in done.err
     )
 

@@ -58,10 +58,11 @@ def correct_rate(
         and entry.right is not None
         and (entry.stratum is not None or draw is None)
     ]
-    if len(usable) < min(LEAST, len(own)):
+    needed = min(LEAST, len(own))
+    if len(usable) < needed:
         return (
-            f"at least {LEAST} drawn answers must be labelled right or wrong, but only {len(usable)} "
-            f"{'is' if len(usable) == 1 else 'are'}"
+            f"only {len(usable)} of the {'drawn ' if draw is not None else ''}answers "
+            f"{'is' if len(usable) == 1 else 'are'} labelled right or wrong, but at least {needed} must be"
         )
     if draw is None and not {answer.id for answer in own} <= {entry.answer.id for entry in labelled}:
         return (

@@ -313,10 +313,11 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         screen.note(note)
     if done.unchecked:
         count = (
-            "The questions have neither a template nor traits"
+            f"The {'question has' if done.unchecked == 1 else 'questions have'} neither a template nor traits"
             if done.unchecked == len(done.questions)
             else f"Found {quantity(done.unchecked, 'question')} with neither a template nor traits"
         )
+        them = "it" if done.unchecked == 1 else "them"
         has_truths = any("raw_answer" in question for question in done.questions.values())
         cure = (
             "add --map answer=text (or number, integer, boolean, date, choice)"
@@ -324,8 +325,8 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
             else "no correct answers were found, so map their path with --map raw_answer=PATH, add traits"
         )
         screen.note(
-            f"{count}, so their answers cannot be judged yet; {cure}, declare fields in "
-            f"{written.mapping}, or use `karenina run --skip-broken` to leave these questions out"
+            f"{count}, so answers to {them} cannot be judged yet; {cure}, declare fields in "
+            f"{written.mapping}, or use `karenina run --skip-broken` to leave {them} out"
         )
 
 
