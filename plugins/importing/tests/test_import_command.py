@@ -73,10 +73,8 @@ def test_questions_without_templates_are_announced(source: Path) -> None:
     done = import_file(source, "--map", "answer=none")
 
     assert done.code == 0
-    assert (
-        "The questions have neither a template nor traits, so answers to them cannot be judged yet; add --map answer=text"
-        in done.err
-    )
+    note = "The questions have neither a template nor traits, so answers to them cannot be judged yet"
+    assert f"{note}; add --map answer=text" in done.err
 
 
 def test_answers_are_typed_by_their_kinds(tmp_path: Path) -> None:
