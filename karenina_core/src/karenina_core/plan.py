@@ -114,7 +114,7 @@ class PlanError(KareninaError):
     """Raised with all `problems` of a plan, each stating what is wrong and which configuration line fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("no plan can be made:\n" + "\n".join(f"- {problem}" for problem in problems))
+        super().__init__("cannot make a plan:\n" + "\n".join(f"- {problem}" for problem in problems))
         self.problems = tuple(problems)
 
 

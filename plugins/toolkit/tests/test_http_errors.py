@@ -30,7 +30,7 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
         (302, C.PERMANENT, "the server redirects requests; set endpoint_base_url"),
         (400, C.PERMANENT, "check that the server supports all parameters"),
         (401, C.PERMANENT, "check endpoint_api_key"),
-        (403, C.PERMANENT, "check that the key may use this model"),
+        (403, C.PERMANENT, "check that the key has access to this model"),
         (404, C.PERMANENT, "check model_name"),
         (408, C.TIMEOUT, None),
         (409, C.SERVER, None),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import BenchmarkContent
     from karenina_benchmark.checking import CheckReport, Finding
     from karenina_core.config import VerificationConfig
+    from karenina_core.errors import KareninaError
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
 _EVERY: Final = 5.0
@@ -134,7 +135,7 @@ def _try_plans(
             return
         planner = Planner(chosen, plugins)
     except KareninaError as error:
-        yield Finding("error", None, "", f"cannot make a plan: {error}")
+        yield Finding("error", None, "", _describe_plan_error(error))
         return
     seen: set[str] = set()
     for number, question in enumerate(benchmark, 1):
@@ -143,8 +144,15 @@ def _try_plans(
         except KareninaError as error:
             if str(error) not in seen:
                 seen.add(str(error))
-                yield Finding("error", None, "", f"cannot make a plan: {error}", "", question.id)
+                yield Finding("error", None, "", _describe_plan_error(error), "", question.id)
         planned(number, len(benchmark))
+
+
+def _describe_plan_error(error: KareninaError) -> str:
+    """Return a message that no plan can be made, and why. The message of a `PlanError` already says so."""
+    from karenina_core.plan import PlanError
+
+    return str(error) if isinstance(error, PlanError) else f"cannot make a plan: {error}"
 
 
 def _print(screen: Screen, report: CheckReport) -> None:

@@ -268,4 +268,5 @@ def _confirm(findings: TrustFindings) -> bool:
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []
-    return typer.confirm(f"Have you read {' and '.join(parts)}, and may they take effect from now on?", err=True)
+    they = "it" if count == 1 and not findings.new else "they"
+    return typer.confirm(f"Have you read {' and '.join(parts)}, and may {they} take effect from now on?", err=True)

@@ -255,8 +255,8 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
         print_rows(screen.out, [head, *rows], texts=(0, 1))
     _say(
         screen,
-        f"No call was made. {quantity(estimated.items, 'item')}, {estimated.done:,} of them with a result in the "
-        "journal.",
+        f"No calls were made. Of {quantity(estimated.items, 'item')}, {estimated.done:,} "
+        f"{'has' if estimated.done == 1 else 'have'} a result in the journal.",
     )
     if estimated.kept:
         _say(

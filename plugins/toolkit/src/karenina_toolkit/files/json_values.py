@@ -163,7 +163,7 @@ def parse_json(
         place = f"{where}, column {error.colno}" if where else f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
             raise FileError(path, place, "the JSON is incomplete", "complete the JSON") from error
-        raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct the JSON there") from error
+        raise FileError(path, place, f"the JSON is not valid: {error.msg}", "correct the JSON") from error
     except _DuplicateKey as error:
         raise FileError(path, where, str(error), "keep only one of them") from error
     except (ValueError, RecursionError) as error:

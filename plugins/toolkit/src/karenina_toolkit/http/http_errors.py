@@ -35,7 +35,7 @@ CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
     402: NO_CREDIT,
-    403: "check that the key may use this model",
+    403: "check that the key has access to this model",
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down; check the server, or try again later",
 }
