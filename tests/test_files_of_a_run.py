@@ -121,7 +121,7 @@ def test_nothing_is_written_if_no_item_can_be_scored_again(folder: Path) -> None
     message = " ".join(refused.stderr.split())
 
     assert refused.exit_code == 2
-    assert "so nothing was written; give the benchmark of that run" in message
+    assert "so nothing was written; use the benchmark of that run" in message
     assert "--replay" not in message
     assert Path("again.jsonl").read_bytes() == before
     assert not list(Path().glob("again-*"))

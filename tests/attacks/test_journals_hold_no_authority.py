@@ -463,7 +463,7 @@ def test_a_secret_in_a_url_is_stored_nowhere(victim: User, server: RecordingServ
     assert again.returncode == 0, again.stderr
     assert given.returncode == 0, given.stderr
     assert lost.returncode == 2
-    assert "give the whole `karenina run` command again" in lost.stderr
+    assert "run the whole `karenina run` command again" in lost.stderr
     files = [path for path in (*victim.folder.iterdir(), *victim.runs.iterdir()) if path.name != "models.yaml"]
     assert [path.name for path in files if secret.encode() in path.read_bytes()] == []
     for done in (failed, again, given, lost):

@@ -70,7 +70,7 @@ _DEFAULTS: Final[dict[str, Sequence[Any]]] = {
 _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "rubric_evaluation_strategy")
 """Settings of both implementations for which null, as the reference writes it, means that they are not given."""
 _CURES: Final = {
-    "presets_dir": "give a preset as a file (--config FOLDER/NAME.json)",
+    "presets_dir": "specify a preset as a file (--config FOLDER/NAME.json)",
     "db_config": "results are stored in files, and `karenina export` writes tables",
     "expose_ground_truth": "judges never see the ground truth",
     "few_shot_enabled": "set few_shot_config",

@@ -185,7 +185,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
             raise ConfigError(
                 [
                     f"the model {stored['id']!r} in the configuration has changed since the run "
-                    f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to; give the "
+                    f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to; run the "
                     "whole `karenina run` command again"
                 ]
             )
@@ -195,7 +195,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
             raise ConfigError(
                 [
                     f"{name} of the model {stored['id']!r} was not stored because it may contain a secret, and it is "
-                    "not in the configuration file; give the whole `karenina run` command again"
+                    "not in the configuration file; run the whole `karenina run` command again"
                 ]
             )
         del values[name]

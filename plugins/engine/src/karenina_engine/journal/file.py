@@ -220,7 +220,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise JournalError(f"there is no journal at {path}; `karenina run` creates one alongside its results")
     with journal_errors(path, "read"):
-        _check_header(path, "give the .journal file of a run, which `karenina run` stores alongside its results")
+        _check_header(path, "specify the .journal file of a run, which `karenina run` stores alongside its results")
         for mode in ("mode=ro", "immutable=1"):
             database = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
@@ -273,7 +273,7 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
                 problem = "names another file, which SQLite would delete"
         if problem is not None:
             subject = f"the journal {path}" if not ending else f"{beside}, next to the journal,"
-            cure = "give the path of a regular file" if not ending else "remove that file if it is not yours"
+            cure = "specify the path of a regular file" if not ending else "remove that file if it is not yours"
             raise JournalError(f"{subject} {problem}; {cure}")
 
 

@@ -387,7 +387,7 @@ class Journal:
             model = call.endpoint.model
             raise PortError(
                 f"the reply from {model.id!r} ({model.display_string}) could not be stored in the journal {self.path} "
-                f"and is not used: {describe_error(error)}; this is an error in the server or in the adapter for "
+                f"and was not used: {describe_error(error)}; this is an error in the server or in the adapter for "
                 f"{model.interface!r}",
                 category=ErrorCategory.PERMANENT,
             ) from error

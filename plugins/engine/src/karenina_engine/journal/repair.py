@@ -106,7 +106,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
     if not path.exists():
         raise JournalError(f"there is no journal at {path}")
     if output is not None and (output.exists() or output.is_symlink()):
-        raise JournalError(f"{output} already exists; give -o the name of a new file")
+        raise JournalError(f"{output} already exists; specify a new file with -o")
     try:
         try:
             whole, kept, lost = _read_into(path, copy, new)

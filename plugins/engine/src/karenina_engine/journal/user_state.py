@@ -132,7 +132,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 
     Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
     """
-    cure = "delete it, and give the whole `karenina run` command again"
+    cure = "delete the file, and run the whole `karenina run` command again"
     try:
         check_own_folder(file.parent)
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

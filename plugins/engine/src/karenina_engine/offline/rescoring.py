@@ -270,7 +270,7 @@ def rescore(
     selected = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
     ids = [id for id in selected if id in asked]
     if not ids:
-        raise ConfigError([f"no question in the benchmark has a result in {journal}; give the benchmark of that run"])
+        raise ConfigError([f"no question in the benchmark has a result in {journal}; use the benchmark of that run"])
     if output is not None:
         check_output(Path(output))
     before, after = RunTally(), RunTally()
@@ -302,7 +302,7 @@ def rescore(
             named = benchmark.path or "this benchmark"
             raise ConfigError(
                 [
-                    f"no item in {journal} can be judged again with {named}, so nothing was written; give the "
+                    f"no item in {journal} can be judged again with {named}, so nothing was written; use the "
                     f"benchmark of that run, or make new calls with `karenina run`. The first reason: {missing[0].why}"
                 ]
             )

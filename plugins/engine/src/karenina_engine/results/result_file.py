@@ -135,11 +135,11 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
             [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
         ) from error
     if stat.S_ISDIR(mode):
-        raise ConfigError([f"the output path {path} is a folder; give the path of a file in it"])
+        raise ConfigError([f"the output path {path} is a folder; specify a file in the folder"])
     if not stat.S_ISREG(mode):
         raise ConfigError(
             [
-                f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; give a regular "
+                f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; use a regular "
                 "file (--json prints results)"
             ]
         )

@@ -262,7 +262,7 @@ def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
     problem = first["msg"].removeprefix("Value error, ")
     return ResultFileError(
         f"{place} is not a result of this version ({SCHEMA_VERSION}) because the field {where!r} is invalid: "
-        f"{problem}. Give a file that `karenina run` wrote, or read the file with the version that wrote it"
+        f"{problem}. Use a file that `karenina run` wrote, or read the file with the version that wrote it"
     )
 
 

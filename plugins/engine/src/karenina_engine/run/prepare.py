@@ -324,7 +324,7 @@ class _ReadResults:
         elif self.strange and not self.known:
             first = in_one_line(next(iter(self.strange)))
             logger.warning(
-                "--skip-done %s skips nothing because its questions (the first is %r) are not in this benchmark; give "
+                "--skip-done %s skips nothing because its questions (the first is %r) are not in this benchmark; use "
                 "the results of an earlier run of the same benchmark",
                 *(self.file, first),
             )
@@ -333,7 +333,7 @@ class _ReadResults:
             contents = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
-                "--skip-done %s skips nothing because its results are for %s, but this run is for %s; give the "
+                "--skip-done %s skips nothing because its results are for %s, but this run is for %s; use the "
                 "results of a run with the same questions and replicates, and the same ids of models and judges",
                 *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
             )
