@@ -36,7 +36,7 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ConfigError([f"more than one plugin provides the format {key!r}; block all but one of these plugins"])
+        raise ConfigError([f"more than one plugin provides the format {key!r}; block all but one of them"])
     keys = [import_format.key for import_format in formats]
     raise ConfigError([f"unknown format {key!r}{did_you_mean(key, keys, '.')} Choose one of {', '.join(keys)}"])
 

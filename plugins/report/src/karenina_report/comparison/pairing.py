@@ -79,9 +79,7 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
     elif changed:
         what = " or ".join(dict.fromkeys(name for names in changed.values() for name in names))
         which = ", ".join([*islice(changed, _MOST_NAMES), *(["..."] if len(changed) > _MOST_NAMES else [])])
-        pairing.notes.append(
-            f"compared {quantity(len(changed), 'question')} anyway despite a different {what}: {which}"
-        )
+        pairing.notes.append(f"compared {quantity(len(changed), 'question')} despite a different {what}: {which}")
     if not pairing.questions:
         raise ConfigError([_nothing_in_common(a, b, pairing)])
     pairing.same_answers = _same_answers(pairing.questions.values())
@@ -215,7 +213,7 @@ def _other_settings(a: Run, b: Run) -> list[str]:
     """Return notes about settings and stages that differ between the runs."""
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
-        notes.append("the benchmark file differs, so traits may have changed")
+        notes.append("the runs used different contents of the benchmark file, so traits may have changed")
     ours, theirs = a.journal_info.settings, b.journal_info.settings
     if ours is not None and theirs is not None:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]

@@ -218,7 +218,7 @@ CSV = Exporter("csv", "one table as comma-separated values", (".csv",), _write_c
 
 
 EXCEL = Exporter(
-    "excel", "every table on a sheet of its own", (".xlsx",), _write_excel, is_binary=True, takes_table=True,
+    "excel", "every table on a separate sheet", (".xlsx",), _write_excel, is_binary=True, takes_table=True,
     read=_read_excel,
 )  # fmt: skip
 
