@@ -213,7 +213,7 @@ def _other_settings(a: Run, b: Run) -> list[str]:
     """Return notes about settings and stages that differ between the runs."""
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
-        notes.append("the runs used different contents of the benchmark file, so traits may have changed")
+        notes.append("the content of the benchmark file differs between the runs, so traits may have changed")
     ours, theirs = a.journal_info.settings, b.journal_info.settings
     if ours is not None and theirs is not None:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
