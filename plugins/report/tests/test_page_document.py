@@ -295,7 +295,7 @@ def test_rules_of_fields_come_from_the_benchmark(tmp_path: Path) -> None:
         assert done.code == 0
         fields = {field["name"]: field["rule"] for field in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}
         assert fields == {"gene": None, "year": rule}
-        assert ("the rules of 1 question are left out: its template has changed" in done.err) == (rule is None)
+        assert ("the rules of 1 question were left out because its template has changed" in done.err) == (rule is None)
 
 
 def test_every_outcome_has_a_class_and_a_place_in_the_order(tmp_path: Path) -> None:

@@ -183,8 +183,8 @@ def test_the_other_one_of_a_rescored_run_has_to_be_rescored(tmp_path: Path) -> N
     line = '{"run":{"distributions":{},"rescored":true}}\n'
     new.write_text(line + new.read_text("utf-8"), "utf-8")
 
-    assert "left out: not comparable without `karenina rescore` of A too: q0" in compare(old, new).out
-    assert "left out: not comparable without `karenina rescore` of B too: q0" in compare(new, old).out
+    assert "left out (not comparable without `karenina rescore` of A too): q0" in compare(old, new).out
+    assert "left out (not comparable without `karenina rescore` of B too): q0" in compare(new, old).out
 
 
 def test_each_judge_must_meet_the_condition(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def test_questions_with_the_same_text_are_one_unit_by_default() -> None:
 
 
 def test_an_unknown_column_names_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no column 'keywrod'; did you mean 'keyword'"):
+    with pytest.raises(
+        ConfigError, match=r"no column 'keywrod'; the columns are keyword, .*; did you mean 'keyword'\?"
+    ):
         compare(run([True]), run([True], model="b"), by="keywrod")
 
 
@@ -142,7 +144,9 @@ def test_a_changed_template_is_listed_and_left_out() -> None:
 
 
 def test_runs_with_other_templates_throughout_are_not_comparable_without_rescore() -> None:
-    with pytest.raises(ConfigError, match=r"the template changed .* not comparable: .*karenina rescore"):
+    with pytest.raises(
+        ConfigError, match=r"the template changed .* not comparable\. To make them comparable, .*karenina rescore"
+    ):
         compare(run([True]), run([True], template="another", model="b"))
 
 

@@ -186,7 +186,11 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run.results.jsonl", "--format", "cvs"), "there is no export format 'cvs'; did you mean 'csv'"),
+        (
+            ("run.results.jsonl", "--format", "cvs"),
+            "there is no export format 'cvs'; the formats are jsonl, json, csv, excel, parquet, junit, "
+            "markdown, recording; did you mean 'csv'?",
+        ),
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known; use one of the suffixes .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
         (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
