@@ -88,7 +88,10 @@ def test_a_failing_draft_is_asked_again_with_the_reasons(file: Path) -> None:
 
     assert "2 of 2 passed their checks, 1 on the first try" in done.out
     again = next(request for request in models.requests if len(request.messages) > 2)
-    assert "does not pass its checks:\n- the description of 'gene' contains the truth" in again.messages[-1].content
+    assert (
+        "does not pass its checks:\n- the description of field 'gene' contains the ground truth, 'BCL2'"
+        in again.messages[-1].content
+    )
     assert "drafted in 2 tries" in Path("q.draft.yaml").read_text("utf-8")
 
 
@@ -166,7 +169,7 @@ def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
     assert "1 of 2 passed" in done.out
     text = Path("own.draft.yaml").read_text("utf-8")
     assert "no other question has a different answer" in text
-    assert "  # not drafted: it has no answer\n  - id: open\n" in text
+    assert "  # not drafted: the question has no answer\n  - id: open\n" in text
 
 
 def test_settings_without_effect_are_named(file: Path) -> None:
