@@ -95,10 +95,10 @@ def test_byte_order_marks_blank_lines_and_carriage_returns_are_ignored(tmp_path:
     [
         ('{"question": ', "line 2, column"),
         ("[1]", "line 2: expected a JSON object, got a value of type list"),
-        ('{"question": "A?", "question": "B?"}', "the key 'question' appears twice"),
+        ('{"question": "A?", "question": "B?"}', "the key 'question' appears more than once"),
         ('{"question": "A?", "raw_answer": NaN}', "NaN is not valid in JSON"),
         ('{"text": "A?"}', "line 2: the line has no question"),
-        ({**YEAR, "id": "gene"}, "line 2: the question on line 1 has the same id 'gene'"),
+        ({**YEAR, "id": "gene"}, "line 2: the question in line 1 has the same id 'gene'"),
         ({"karenina": 1}, "line 2: the key `karenina` is allowed only on the first line"),
         ({"question": ["A?"]}, "line 2: 'question' must be a string, not a list"),
     ],
@@ -146,7 +146,7 @@ def test_empty_missing_and_wrongly_encoded_files_are_errors(tmp_path: Path) -> N
     with pytest.raises(BenchmarkFileError, match="the file does not exist"):
         Benchmark.load(tmp_path / "none.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b'{"question": "\xe9?"}')
-    with pytest.raises(BenchmarkFileError, match="line 1, byte 14: the text is not UTF-8"):
+    with pytest.raises(BenchmarkFileError, match="line 1, byte 14: the text is not valid UTF-8"):
         Benchmark.load(tmp_path / "latin.jsonl")
 
 

@@ -59,7 +59,7 @@ def test_a_question_of_a_large_table_can_be_replaced_and_removed(tmp_path: Path)
 def test_a_repeated_id_in_a_large_table_names_both_lines(tmp_path: Path) -> None:
     rows = make_rows(LARGE)
     rows[-1] = ("é9", "What else?", "G")
-    with pytest.raises(BenchmarkFileError, match=f"line {2 * LARGE}: the question on line 21 has the same id 'é9'"):
+    with pytest.raises(BenchmarkFileError, match=f"line {2 * LARGE}: the question in line 21 has the same id 'é9'"):
         Benchmark.load(write_table(tmp_path / "genes.csv", rows))
 
 

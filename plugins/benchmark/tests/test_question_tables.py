@@ -232,7 +232,7 @@ def test_rows_of_a_json_document_are_found_or_named(tmp_path: Path) -> None:
     ):
         Benchmark.load(two)
     assert texts(Benchmark.load(two, columns={"rows": "test"})) == ["B?"]
-    with pytest.raises(BenchmarkFileError, match="it has no 'train'"):
+    with pytest.raises(BenchmarkFileError, match="the value has no entry 'train'"):
         Benchmark.load(two, columns={"rows": "train"})
     lines = written(tmp_path, "c.jsonl", {"input": "A?", "ideal": "1"})
     with pytest.raises(BenchmarkFileError, match="--rows applies only to JSON documents"):
@@ -415,7 +415,7 @@ def test_a_second_expected_column_is_named_and_holds_no_grades(
     Benchmark.load(file)
     columns = "answer.expected_topic=expected_topic,answer.expected_closed=expected_closed"
     assert f"use --columns {columns} with `karenina check` and `run` to compare all of them" in caplog.text
-    assert "contains grades" not in caplog.text
+    assert "grades, not correct answers" not in caplog.text
     assert "the answers are labels (damage, late_delivery) that no question asks for or names" in caplog.text
     both = Benchmark.load(file, columns=dict(pair.split("=") for pair in columns.split(",")))
     assert truths(both)[0] == {"expected_topic": "damage", "expected_closed": True}

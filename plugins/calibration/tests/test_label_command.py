@@ -299,7 +299,10 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
         ("item,asked,right\n{item},answer,perhaps\n", "line 2: expected yes, no or unclear, got 'perhaps'"),
         ("question,right\nx,yes\n", "the sheet needs an `item` or `question_id` column"),
         ("id,question,answer\nq,Which gene?,BCL2\n", "is not a label sheet; a label sheet needs a `right` column"),
-        ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
+        (
+            "item,asked,right\n{item},gene,yes\n",
+            "the `asked` column must be `answer`, `field NAME` or `trait NAME`, not 'gene'",
+        ),
     ],
 )
 def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text: str, problem: str) -> None:
@@ -382,9 +385,9 @@ def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], 
     ("line", "problem"),
     [
         ("{", "line 2 is not a label: the JSON is incomplete; remove the line"),
-        ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
+        ('{"label": {"item": "x"}}', "line 2 is not a valid label (labeller: Field required)"),
         ('{"metadata": {}}', "is neither a draw nor a label"),
-        ('{"draw": {"format": 9}}', "was written by another version"),
+        ('{"draw": {"format": 9}}', "was written by a different version"),
     ],
 )
 def test_a_damaged_file_of_labels_is_an_error(run: Path, line: str, problem: str) -> None:

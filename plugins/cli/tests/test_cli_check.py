@@ -216,7 +216,7 @@ def test_a_benchmark_in_memory_is_checked() -> None:
     ("name", "text", "said"),
     [
         ("a.csv", "question,answer\n", "the table has the columns question, answer but no rows; write a question"),
-        ("b.yaml", "karenina: 1\nname: b\nquestions: []\n", "the file contains no question; add one"),
+        ("b.yaml", "karenina: 1\nname: b\nquestions: []\n", "the file contains no questions; add a question"),
         ("c.json", "[]", "the file is empty; write one JSON object per line"),
     ],
 )

@@ -112,7 +112,7 @@ def test_requirements_that_do_not_fit_are_problems(tmp_path: Path) -> None:
             "sommelier 2.0 requires karenina-core>=0.3, but 0.1.0 is installed; "
             "run `pip install --upgrade sommelier karenina-core`",
         ),
-        ("problem", "sommelier 2.0 requires karenina-wine, which is not installed: pip install 'karenina-wine'"),
+        ("problem", "sommelier 2.0 requires karenina-wine, which is not installed; run `pip install 'karenina-wine'`"),
     ]
 
 

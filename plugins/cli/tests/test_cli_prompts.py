@@ -134,7 +134,7 @@ def test_the_question_can_be_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--task", "mod"], "no stage has a prompt task 'mod'"),
+        (["--task", "mod"], "no stage has a prompt task named 'mod'"),
         (["--task", "mod"], "did you mean 'mood'?"),
         (["--answer", "x"], "specify the benchmark file as well"),
         (["--question", "x"], "specify the benchmark file as well"),

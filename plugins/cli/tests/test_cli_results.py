@@ -245,7 +245,7 @@ COUNTED_WRONGLY = json.dumps(
     [
         (None, "cannot be read"),
         ("{}\n", "line 1 is not a result"),
-        (COUNTED_WRONGLY, "usage_metadata: calls must be an integer"),
+        (COUNTED_WRONGLY, "the field 'template.usage_metadata' is invalid: calls must be an integer"),
         (make_result().model_dump_json() + "\nnonsense\n", "line 2 is not valid JSON"),
     ],
 )

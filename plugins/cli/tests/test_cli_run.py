@@ -200,10 +200,8 @@ def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
     done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
 
     assert [result["question_id"] for result in done.json["results"]] == ["a"]
-    assert (
-        "the text of 1 question has changed since that run (the first is 'a'); questions with changed text run again"
-        in done.err
-    )
+    changed = "the text of 1 question has changed since the earlier run (the first is 'a')"
+    assert f"{changed}; questions with changed text run again" in done.err
 
 
 BAD_INPUT = {
@@ -251,7 +249,7 @@ def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
     done = run(write_benchmark(tmp_path))
 
     assert done.code == 2
-    assert "words.yaml contains no question" in done.err
+    assert "words.yaml contains no questions" in done.err
 
 
 def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_yes_or_no_about_something_else_is_warned_of() -> None:
     _, _, err = imported("a.json", rows, "--map", "raw_answer=refuse")
     assert "the judge is asked whether the response answers the question with yes or true, but most" in err
     rows = [{"question": f"Is box {n} open?", "answer": n > 1} for n in range(4)]
-    assert "a judge is asked" not in imported("b.json", rows)[2]
+    assert "the judge is asked whether" not in imported("b.json", rows)[2]
 
 
 @pytest.mark.parametrize(

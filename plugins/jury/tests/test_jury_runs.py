@@ -244,7 +244,11 @@ def test_a_changed_truth_is_rescored_without_a_call(tmp_path: Path) -> None:
     [
         (["a"], {}, "a jury needs at least two judges, but there is only 1"),
         (["a", "strong"], STRONG, "at least two judges in addition to escalate_to, but there is only 1"),
-        (["a", "b", "strong"], {"escalate_to": "strnog"}, "not the id of a judge; did you mean 'strong'?"),
+        (
+            ["a", "b", "strong"],
+            {"escalate_to": "strnog"},
+            "not the id of a judge in parsing_models (--judge); did you mean 'strong'?",
+        ),
         (
             ["a", "b", "c"],
             {"quorum": 1},

@@ -118,7 +118,7 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
         "plain": "the question has no template",
         "open": "the field 'word' has no ground truth of its own",
         "patterns": "the template has patterns for the whole response",
-        "lax": "its template passes wrong values; `karenina check` gives details",
+        "lax": "the template passes wrong values; `karenina check` gives details",
     }
 
 

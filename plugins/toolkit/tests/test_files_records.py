@@ -645,7 +645,7 @@ def test_an_encoding_that_is_not_certain_must_be_named(tmp_path: Path, encoding:
 
 
 def test_utf_8_with_one_other_byte_is_not_taken_for_cp1252(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="byte 9: the text is not valid UTF-8"):
+    with pytest.raises(FileError, match="byte 9: the text is not UTF-8, and its encoding could not be determined"):
         read_auto(write(str(tmp_path), "t.csv", "q\nGröße".encode() + b"\xe9\n"))
 
 

@@ -171,7 +171,7 @@ def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
         for trait in (trait for rubric in rubrics if rubric is not None for trait in rubric.callable_traits):
             if trait.unsaved is not None:
-                what, _, cure = trait.unsaved.partition(": ")
+                what, _, cure = trait.unsaved.partition("; ")
                 raise BenchmarkFileError(path, place, f"the function of trait {trait.name!r} {what}", cure)
 
 

@@ -59,8 +59,8 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     if jury.escalate_to is not None and jury.escalate_to not in ids:
         raise ConfigError(
             [
-                f"jury.escalate_to is {jury.escalate_to!r}, which is not the id of a judge; add the judge to "
-                f"parsing_models (--judge){did_you_mean(jury.escalate_to, ids)}"
+                f"jury.escalate_to is {jury.escalate_to!r}, which is not the id of a judge in parsing_models "
+                f"(--judge){did_you_mean(jury.escalate_to, ids)}"
             ]
         )
     first = [judge for judge in judges if judge.id != jury.escalate_to]

@@ -124,7 +124,7 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
             id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
             same = id if id.isascii() else written.setdefault(compose(id), id)
             if same in index.positions:
-                what = f"the question on line {index.numbers[index.positions[same]]} has the same id {id!r}"
+                what = f"the question in line {index.numbers[index.positions[same]]} has the same id {id!r}"
                 cure = 'give one of them a different "id"'
                 raise BenchmarkFileError(path, f"line {number}", what, cure)
         except BenchmarkFileError as error:
