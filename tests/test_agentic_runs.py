@@ -148,7 +148,7 @@ def test_the_turn_limit_keeps_the_trace_and_no_verdict(root: Path) -> None:
     with recording_server(investigator(*[call("list_files")] * 50)) as server:
         (result,) = run(server, root, agentic_parsing_max_turns=3)
     assert result.outcome is Outcome.PARSE_ERROR
-    assert "limit of 3 turns" in (result.metadata.error or "")
+    assert "turn limit of 3" in (result.metadata.error or "")
     assert (result.template.investigation_trace or "").count("calls list_files") == 3
     assert len(server.seen) == 1 + 3
     assert left_in(root) == ["task"]

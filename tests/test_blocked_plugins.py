@@ -63,7 +63,7 @@ def test_a_blocked_stage_that_a_setting_needs_is_an_error(
 def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KARENINA_PLUGINS", "-AbstentionCheck")
     plugins = Plugins.discover(Selection.of())
-    with use_plugins(plugins), pytest.raises(PlanError, match="abstention_enabled requests it"):
+    with use_plugins(plugins), pytest.raises(PlanError, match="requested by abstention_enabled"):
         plan(abstention_enabled=True)
 
 
@@ -78,7 +78,7 @@ def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytes
 )
 def test_a_blocked_stage_that_no_setting_needs_is_omitted(blocked: str, settings: dict[str, Any]) -> None:
     left_out = {left.name: left.why for left in plan(blocked, **settings).left_out}
-    assert "its plugin is not used: excluded by [plugins] or KARENINA_PLUGINS" in left_out.values()
+    assert "the plugin of this stage is not used: excluded by [plugins] or KARENINA_PLUGINS" in left_out.values()
 
 
 def test_a_stage_that_the_question_asks_for_may_be_blocked() -> None:

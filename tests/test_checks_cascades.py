@@ -205,4 +205,4 @@ def test_the_plan_of_rubric_only_omits_the_sufficiency_check() -> None:
     plan = make_plan(registered_stages(plugin_room.active_plugins()), config, Question(question="Which gene?"))
     assert "AbstentionCheck" in plan.names()
     left_out = {one.name: one.why for one in plan.left_out}
-    assert left_out["SufficiencyCheck"] == "slot sufficiency_check does not exist in rubric_only"
+    assert left_out["SufficiencyCheck"] == "slot sufficiency_check does not exist in rubric_only mode"

@@ -97,7 +97,7 @@ def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -
     left_out = {one.name: one.why for one in real_plan(mode).left_out}
     stages = [one.stage for one in registered_stages(plugin_room.active_plugins()) if one.slot in absent]
     assert {left_out[stage.name] for stage in stages} == {
-        f"slot {slot.config_name} does not exist in {mode}" for slot in absent
+        f"slot {slot.config_name} does not exist in {mode} mode" for slot in absent
     }
 
 

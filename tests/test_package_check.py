@@ -85,14 +85,19 @@ def flawed_hook(head: str, body: str, finding: str) -> Flaw:
 FLAWS: dict[str, Flaw] = {
     "cannot-load": (STAGES, "raise RuntimeError('the wrong machine')", CORE, "RuntimeError: the wrong machine"),
     "other-version": (STAGES, STAGE + "    karenina_api = 2\n", CORE, "for version 2 of the plugin interface"),
-    "wrong-group": ("karenina.stage", STAGE, CORE, "which nothing reads; did you mean 'karenina.stages'?"),
+    "wrong-group": (
+        "karenina.stage",
+        STAGE,
+        CORE,
+        "is in the unknown group 'karenina.stage'; did you mean 'karenina.stages'?",
+    ),
     "wrong-signature": (STAGES, FAILING, CORE, "mood"),
     "never-given": flawed_hook(
         "prompt_instructions(task, interface='openai')",
         "return None",
         "interface has a default value, so no argument is ever passed; remove the default value",
     ),
-    "returns-nothing": flawed_hook("settings()", "pass", "it returns nothing: return a list"),
+    "returns-nothing": flawed_hook("settings()", "pass", "the hook must return a list, not None"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
         "requires = {ArtifactKey('raw_llm_respons', str)}",
@@ -106,13 +111,13 @@ FLAWS: dict[str, Flaw] = {
     "mistyped-port": flawed_stage("judge_ports = {'parsre'}", "did you mean 'parser'?"),
     "no-place": flawed_stage(
         "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}",
-        "NoPlace has no place: GenerateAnswer",
+        "cannot place NoPlace in the plan: GenerateAnswer",
     ),
     "bad-default": (
         STAGES,
         SETTINGS.replace("FIELD", "words: int = Field(default='many', description='How many words.')"),
         CORE_AND_PYDANTIC,
-        "Settings.words: its default 'many' is not valid",
+        "Settings.words: the default 'many' is not valid",
     ),
     "undocumented": (
         STAGES,

@@ -89,7 +89,7 @@ def test_a_table_without_answers_ends_before_any_call(site: Environment) -> None
         allowed = site.karenina(*run, "--set", "evaluation_mode=rubric_only")
         assert len(server.seen) > 0
     assert refused.returncode == 2
-    assert refused.stderr.startswith("Error: t.csv has no column 'answer'"), "no warning says the same before"
+    assert refused.stderr.startswith("Error: t.csv has no 'answer' column"), "no warning says the same before"
     assert "add --columns 'answer=the reply'" in refused.stderr
     assert allowed.returncode != 2, allowed.stderr
 

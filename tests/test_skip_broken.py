@@ -53,13 +53,18 @@ def test_the_other_questions_are_loaded(file: Path, caplog: pytest.LogCaptureFix
     benchmark = Benchmark.load(file, skip_broken=True)
     assert benchmark.ids == ("q2",)
     assert len(benchmark.broken) == 3
-    assert len([line for line in caplog.messages if line.startswith(f"left out: {file}, ")]) == 3
+    assert (
+        len([line for line in caplog.messages if line.startswith(f"left out an entry that cannot be read: {file}, ")])
+        == 3
+    )
 
 
 def test_a_broken_question_is_an_error_that_names_the_option(file: Path) -> None:
     if file.suffix == ".jsonl":  # questions of lines are read when they are wanted
         file.write_text("\n".join([*map(json.dumps, [*LINES[:2], *LINES[3:]])]), "utf-8")
-    with pytest.raises(BenchmarkFileError, match=r"[12] more questions? cannot be read.*; or skip them: --skip-broken"):
+    with pytest.raises(
+        BenchmarkFileError, match=r"[12] more questions? cannot be read.*; or skip them with --skip-broken"
+    ):
         Benchmark.load(file)
 
 
@@ -90,4 +95,4 @@ def test_one_broken_trait_of_a_checkpoint_costs_only_itself(tmp_path: Path, capl
 
     assert (benchmark.ids, benchmark.global_rubric.names) == (("q2",), ("clear",))
     assert [error.where for error in benchmark.broken] == ["rating 2", "rating 3", "rating 4", "rating 5 (clear)"]
-    assert sum(line.startswith("left out: ") for line in caplog.messages) == 4
+    assert sum(line.startswith("left out an entry that cannot be read: ") for line in caplog.messages) == 4

@@ -195,7 +195,7 @@ WRONG = {
         ("level: 3", "levle: 3"),
         "word_rules.levle: no plugin has a field with that name; did you mean 'word_rules.level'?",
     ),
-    "a plugin": (("word_rules: {level", "wort_rules: {level"), "if wort_rules is the package of a plugin, install it"),
+    "a plugin": (("word_rules: {level", "wort_rules: {level"), "if wort_rules is a plugin package, install the plugin"),
     "a plugin with a dot": (
         ("word_rules: {level: 3}", "wort.level: 3"),
         "the plugin wort is not installed: pip install wort",
@@ -204,7 +204,10 @@ WRONG = {
     "an option's value": (("words: 5", "words: 0"), "word_rules.words: Input should be greater than or equal to 1"),
     "a primitive": (("word_rules.SameWords", "SameWords"), "did you mean 'word_rules.SameWords'?"),
     "a setting": (("limit: 20", "limmit: 20"), "word_rules.limmit: unknown configuration name"),
-    "two forms": (("word_rules: {level: 3}", "word_rules: {level: 3}\n    word_rules.level: 3"), "is given twice"),
+    "two forms": (
+        ("word_rules: {level: 3}", "word_rules: {level: 3}\n    word_rules.level: 3"),
+        "word_rules.level was given twice",
+    ),
     "a trait's field": (("strict: true", "strickt: true"), "word_rules.strickt: no plugin has a field with that name"),
 }
 

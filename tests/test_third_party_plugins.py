@@ -75,10 +75,10 @@ BROKEN = {
         STAGE.replace("karenina_extra_stages", "karenina_parse_template")
         .replace("WordCount", "WrongHook")
         .replace("def execute", "slot = None\n    def execute"),
-        "use karenina_extra_stages",
+        "use the karenina_extra_stages hook",
     ),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
-    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "not a stage class"),
+    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "must be a stage class"),
     "WrongScope": (
         STAGE.replace("WordCount", "WrongScope").replace("def execute", "scope = 'items'\n    def execute"),
         'write scope = "item"',
@@ -451,6 +451,6 @@ class plugin:
     site.install(wheels.package("greedy", "0.1", [(STAGES, "Greedy")], source))
 
     assert (
-        "Settings is in other_package, but the plugin's names begin with greedy."
+        "Settings is defined in other_package, but the plugin's names begin with greedy."
         in (plugin(site, "Greedy", "greedy")["failure"])
     )

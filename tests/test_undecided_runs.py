@@ -82,7 +82,7 @@ def test_a_condition_uses_the_lower_rate(days: Days, more: tuple[str, ...], code
     assert done.code == code, done.err
     assert says in done.err
     assert SECOND_RATE in done.out
-    assert "Why       field day: 01/02/2024 can be two dates" in done.out
+    assert "Why       field day: 01/02/2024 can be read as two different dates" in done.out
 
 
 def test_a_run_in_which_nothing_is_decided_is_below_any_limit() -> None:

@@ -39,7 +39,7 @@ def test_a_misspelt_name_of_a_table_names_the_nearest(table: type[BaseModel]) ->
     with pytest.raises(ValidationError) as caught:
         table.model_validate({f"{name}s": 1})
     (found,) = [one for one in caught.value.errors() if one["loc"] == (f"{name}s",)]
-    assert found["msg"] == f"there is no such name; did you mean {name!r}?"
+    assert found["msg"] == f"unknown name; did you mean {name!r}?"
 
 
 def test_all_other_problems_of_a_model_come_with_it() -> None:

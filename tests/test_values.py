@@ -96,17 +96,21 @@ def test_another_value_is_wrong(judged: Judged, declared: str, value: object) ->
 def test_a_date_with_two_readings_is_not_judged(judged: Judged) -> None:
     found = judged("ground_truth: 2024-03-09", "09/03/2024")
     assert found.outcome is Outcome.UNDECIDED
-    assert "09/03/2024 can be two dates" in found.why()
+    assert "09/03/2024 can be read as two different dates" in found.why()
     assert judged("ground_truth: 2024-07-01", "09/03/2024").outcome is Outcome.WRONG
 
 
 @pytest.mark.parametrize(
     ("declared", "value", "points"),
     [
-        ("ground_truth: BRCA1", "BR\u0421A1", "U+0421 CYRILLIC CAPITAL LETTER ES for U+0043 LATIN CAPITAL LETTER C"),
-        ("ground_truth: '105'", "10\u2075", "U+2075 SUPERSCRIPT FIVE for U+0035 DIGIT FIVE"),
-        ("ground_truth: [AB, x]", ["x", "\u0391B"], "U+0391 GREEK CAPITAL LETTER ALPHA for U+0041"),
-        ("ground_truth: a-b", "a\u2014b", "U+2014 EM DASH for U+002D HYPHEN-MINUS"),
+        (
+            "ground_truth: BRCA1",
+            "BR\u0421A1",
+            "U+0421 CYRILLIC CAPITAL LETTER ES instead of U+0043 LATIN CAPITAL LETTER C",
+        ),
+        ("ground_truth: '105'", "10\u2075", "U+2075 SUPERSCRIPT FIVE instead of U+0035 DIGIT FIVE"),
+        ("ground_truth: [AB, x]", ["x", "\u0391B"], "U+0391 GREEK CAPITAL LETTER ALPHA instead of U+0041"),
+        ("ground_truth: a-b", "a\u2014b", "U+2014 EM DASH instead of U+002D HYPHEN-MINUS"),
         ("ground_truth: IL-6, verify_with: {type: ExactMatch, normalize: [exact]}", "IL\u20116", "U+2011"),
     ],
 )
@@ -156,7 +160,9 @@ def test_check_warns_of_truths_that_a_rule_makes_equal(tmp_path: Path) -> None:
     file = tmp_path / "b.yaml"
     file.write_text(CHECKED.replace("RULE", "{type: ExactMatch, normalize: [lowercase, remove_punctuation]}"))
     (warning,) = Benchmark.check_file(file).warnings
-    assert "remove_punctuation makes the truths 'AB' and 'A/B' (question q1-one) of 'drug' equal" in str(warning)
+    assert "remove_punctuation makes the ground truths 'AB' and 'A/B' (question q1-one) of field 'drug' equal" in str(
+        warning
+    )
     assert "line 7" in str(warning)
     file.write_text(CHECKED.replace("RULE", "{type: ExactMatch, normalize: [lowercase, collapse_whitespace]}"))
     assert not Benchmark.check_file(file).warnings
@@ -185,7 +191,7 @@ def test_check_warns_of_substrings_that_nearly_every_value_contains(
     warnings = [str(one) for one in Benchmark.check_file(file).warnings if "nearly every value" in str(one)]
     assert len(warnings) == len(warns)
     for substring, warning in zip(warns, warnings, strict=True):
-        assert f"the substring {substring} of 'gene'" in warning
+        assert f"the substring {substring} of field 'gene'" in warning
 
 
 def test_a_question_is_chosen_by_an_id_in_another_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

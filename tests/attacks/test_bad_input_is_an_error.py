@@ -71,7 +71,11 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "a hexadecimal truth": ("b.yaml", BENCHMARK.replace("true,", f"0x{'f' * 3990},"), "line 7"),
     "a hexadecimal version": ("b.yaml", BENCHMARK.replace("karenina: 1", f"karenina: 0x{'f' * 3990}"), "line 1"),
     "a long number": ("b.yaml", BENCHMARK.replace("true,", f"{NINES},"), "line 7"),
-    "a long number in JSON lines": ("b.jsonl", f'{{"question": "a", "metadata": {NINES}}}', "line 1: a whole number"),
+    "a long number in JSON lines": (
+        "b.jsonl",
+        f'{{"question": "a", "metadata": {NINES}}}',
+        "line 1: an integer in the JSON has more than 4300 digits",
+    ),
     "half a character in a question": (
         "b.jsonl",
         f'{{"question": "{HALF}"}}',
@@ -143,14 +147,14 @@ def test_an_unusable_template_is_refused_on_load(source: str) -> None:
 
 CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "a number as name": ("c.yaml", "1: 2\n", "1: unknown configuration name"),
-    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be text"),
+    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be a string"),
     "a hexadecimal number in YAML": ("c.yaml", f"replicate_count: 0x{'f' * 50_000}\n", "line 1"),
     "a hexadecimal number in TOML": (
         "c.toml",
         f"replicate_count = 0x{'f' * 50_000}\n",
-        "replicate_count: a whole number",
+        "replicate_count: an integer has more than 4300 digits",
     ),
-    "a long number in JSON": ("c.json", f'{{"replicate_count": {NINES}}}', "more than 4300 digits"),
+    "a long number in JSON": ("c.json", f'{{"replicate_count": {NINES}}}', "at most 4300 digits"),
     "half a character in YAML": ("c.yaml", f'run_name: "{HALF}"\n', "line 1: a string contains an unpaired surrogate"),
     "half a character in JSON": ("c.json", f'{{"run_name": "{HALF}"}}', "run_name: a string contains an unpaired"),
     "half a character in a name": ("c.json", f'{{"{HALF}": 1}}', "a key contains an unpaired surrogate"),
@@ -179,33 +183,33 @@ def make_exchange(response: Any) -> dict[str, Any]:
 
 
 RECORDINGS: dict[str, tuple[Any, str]] = {
-    "tool_calls: true": (make_message(tool_calls=True), "the field 'tool_calls' is bool, not a list"),
-    "tool_calls: 5": (make_message(tool_calls=5), "the field 'tool_calls' is int, not a list"),
+    "tool_calls: true": (make_message(tool_calls=True), "the field 'tool_calls' must be a list, not bool"),
+    "tool_calls: 5": (make_message(tool_calls=5), "the field 'tool_calls' must be a list, not int"),
     "a list as tool_call_id": (
         make_message(role="tool", tool_call_id=["a"]),
-        "the field 'tool_call_id' is list, not text",
+        "the field 'tool_call_id' must be a string, not list",
     ),
-    "a list as name": (make_message(role="tool", name=["a"]), "the field 'name' is list, not text"),
-    "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "the field 'parts' is int, not a list"),
+    "a list as name": (make_message(role="tool", name=["a"]), "the field 'name' must be a string, not list"),
+    "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "the field 'parts' must be a list, not int"),
     "parts: true": (
         {"trace": {"contents": [{"role": "model", "parts": True}]}},
-        "the field 'parts' is bool, not a list",
+        "the field 'parts' must be a list, not bool",
     ),
     "parts of instructions": (
         {"trace": {"contents": [], "systemInstruction": {"parts": 5}}},
-        "the field 'parts' is int",
+        "the field 'parts' must be a list, not int",
     ),
     "parts of a result": (
         {"trace": {"contents": [{"role": "user", "parts": [{"functionResponse": {"name": "x", "parts": 5}}]}]}},
-        "the field 'parts' is int, not a list",
+        "the field 'parts' must be a list, not int",
     ),
     "a number as arguments": (
         make_message(tool_calls=[{"id": "a", "name": "x", "arguments": 5}]),
         "the arguments of a call must be an object, not int",
     ),
-    "choices: 5": (make_exchange({"choices": 5}), "the field 'choices' is int, not a list"),
-    "choices: [5]": (make_exchange({"choices": [5]}), "an entry of choices is int, not an object"),
-    "choices as an object": (make_exchange({"choices": {"a": 1}}), "the field 'choices' is dict, not a list"),
+    "choices: 5": (make_exchange({"choices": 5}), "the field 'choices' must be a list, not int"),
+    "choices: [5]": (make_exchange({"choices": [5]}), "an entry in choices must be an object, not int"),
+    "choices as an object": (make_exchange({"choices": {"a": 1}}), "the field 'choices' must be a list, not dict"),
 }
 
 

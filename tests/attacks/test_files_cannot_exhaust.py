@@ -95,7 +95,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, name: str, us
 def test_a_link_to_an_endless_device_is_refused(tmp_path: Path, name: str, use: Use) -> None:
     (tmp_path / name).symlink_to("/dev/zero")
 
-    use(tmp_path, tmp_path / name).assert_refused(name, "it is a device")
+    use(tmp_path, tmp_path / name).assert_refused(name, "the path is a device")
 
 
 def entities(before: str) -> Callable[[Path], Path]:
@@ -112,7 +112,7 @@ WORKBOOKS: dict[str, tuple[Callable[[Path], Path], str]] = {
             "</t></is></c></row>",
             TAIL,
         ),
-        "314.6 MB unpacked",
+        "the unpacked size is 314.6 MB",
     ),
     "rows up to the hundred thousand millionth": (
         lambda file: workbook(file, HEAD, f'<row r="99999999999">{cell("Q", "A2")}</row>', TAIL),
@@ -230,7 +230,7 @@ def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> N
     refused.assert_refused(RAISED_BY, "the limit is 5,000 bytes")
     assert run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
     run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(
-        RAISED_BY, "not a number of bytes"
+        RAISED_BY, "must be a positive number of bytes"
     )
 
 
@@ -256,7 +256,7 @@ def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) ->
     write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
     file = write_file(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
 
-    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it is 709 bytes, and the limit is 200 bytes"):
+    with pytest.raises(BenchmarkFileError, match=r"t\.csv: the file size is 709 bytes, but the limit is 200 bytes"):
         Benchmark.load(file, max_bytes=200)
 
 

@@ -328,7 +328,7 @@ def test_changed_byte_in_a_reply_is_no_other_answer(place: InvalidAdapterRuns) -
     ended = place.run()
     assert ended.code == 0, ended.err
     warning = " ".join(ended.err.split())  # which lines it has depends on how long the path is
-    assert "is damaged: a reply of 'judge'" in warning
+    assert "is damaged: a reply from 'judge'" in warning
     assert "karenina journal repair" in warning
     assert outcomes(place) == {"q1": "correct", "q2": "correct", "q3": "wrong"}
     assert sorted(place.calls()[len(calls) :]) == ["q1 parser", "q3 parser"]
@@ -342,7 +342,7 @@ def test_header_that_forbids_writing_is_damage_that_repair_mends(place: InvalidA
 
     refused = place.run()
     assert refused.code == 2
-    assert "is damaged: its header forbids writing to it; `karenina journal repair" in refused.err
+    assert "is damaged: its header forbids writing to it. Run `karenina journal repair" in refused.err
     assert place.karenina("journal", "repair", place.journal).code == 0
     assert place.run().code == 0
     assert place.calls() == calls

@@ -107,7 +107,7 @@ def test_a_rescored_benchmark_is_not_trusted_by_its_journal(
     done = victim.karenina("rescore", journal, stranger.folder / "code.yaml")
 
     assert not marker.exists()
-    assert "the template contains code that is not trusted, so the code was not run" in " ".join(done.stderr.split())
+    assert "this code is not trusted, so it was not run" in " ".join(done.stderr.split())
 
 
 def test_trust_for_a_run_ends_when_the_content_changes(victim: User, server: RecordingServer, tmp_path: Path) -> None:
