@@ -160,7 +160,7 @@ def test_a_format_decides_when_the_run_is_scored_again(days: Days) -> None:
         "q9": (Outcome.WRONG, True),
     }
     assert found.missing == []
-    assert "0 items undecided now, 2 no longer" in " ".join(str(found).split())
+    assert "0 items now undecided, 2 no longer undecided" in " ".join(str(found).split())
     assert "70.0% if the 2 undecided are wrong" in " ".join(str(found).split())
 
 
