@@ -102,7 +102,7 @@ def test_a_file_of_recordings_is_named_once(again: str) -> None:
     ):
         parse_models([], [Path("a.jsonl"), Path(again)])
     file = Path("a.jsonl")
-    with pytest.raises(typer.BadParameter, match="the recordings file a.jsonl was given more than once"):
+    with pytest.raises(typer.BadParameter, match=r"the recordings file a\.jsonl was given more than once"):
         parse_models([], [file, file])
 
 
