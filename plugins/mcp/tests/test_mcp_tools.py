@@ -61,11 +61,11 @@ def test_a_tool_is_called_by_its_own_name() -> None:
         ({}, "the MCP servers 'near' and 'far' both provide a tool named 'look'; set a prefix for one of the servers"),
         (
             {"mcp_tool_filter": ["wlak"]},
-            "mcp_tool_filter names the tool 'wlak', which no server has; did you mean 'walk'?",
+            "mcp_tool_filter names the tool 'wlak', which no server provides; did you mean 'walk'?",
         ),
         (
             {"mcp_tool_filter": ["walk"], "mcp_tool_description_overrides": {"soar": "x"}},
-            "overrides names the tool 'soar', which no server has; available: fly, look, swim, walk",
+            "overrides names the tool 'soar', which no server provides; available: fly, look, swim, walk",
         ),
     ],
 )

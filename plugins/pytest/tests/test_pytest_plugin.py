@@ -71,7 +71,7 @@ def test_a_missing_model_names_the_options_of_pytest_once(pytester: pytest.Pytes
 
     done.assert_outcomes(errors=1, deselected=1)
     text = done.stdout.str().partition("short test summary info")[0]
-    assert text.count("for example --karenina-answering openai:NAME") == 1
+    assert text.count("for example with --karenina-answering openai:NAME") == 1
     assert "--karenina-recordings FILE" in text
     assert "another exception occurred" not in text
 
@@ -153,7 +153,7 @@ def test_files_of_pytest_give_no_option(pytester: pytest.Pytester, configuration
     done = pytester.runpytest(*more)
 
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines([f"*sets {named}*give it on the command line*"])
+    done.stdout.fnmatch_lines([f"*sets {named}*Remove the setting from the file, and specify it on the command line*"])
 
 
 def test_an_option_of_a_file_is_not_added_to_those_of_the_user(pytester: pytest.Pytester, configuration: str) -> None:

@@ -193,7 +193,7 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         ),
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known; use one of the suffixes .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
-        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
+        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are stored in the journal"),
         (
             ("run.results.jsonl", "--table", "fields", "--format", "junit"),
             "--table has no effect with the 'junit' format",

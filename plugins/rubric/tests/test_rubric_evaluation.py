@@ -106,7 +106,7 @@ def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
 @pytest.mark.parametrize(
     ("theirs", "says"),
     [
-        (Evaluator(fails, "safe"), "theirs failed: RuntimeError: out of order"),
+        (Evaluator(fails, "safe"), "the 'theirs' evaluator failed: RuntimeError: out of order"),
         (Evaluator(lambda _: [], "safe"), "returned no score"),
         (Evaluator(lambda _: [TraitScore("doi", "llm_trait_scores", 1)], "safe"), "returned no score"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),

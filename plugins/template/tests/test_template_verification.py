@@ -176,7 +176,7 @@ def test_a_wrong_declaration_is_refused_where_the_class_is_made():
 
     with pytest.raises(TemplateError, match="weight"):
         VerifiedField("d", 1, NumericTolerance(tolerance=1), weight=float("nan"))
-    with pytest.raises(TemplateError, match="which is reserved"):
+    with pytest.raises(TemplateError, match="which is a reserved name"):
 
         class Hiding(BaseAnswer):
             regex: str = VerifiedField("d", "x", ExactMatch())
