@@ -116,7 +116,7 @@ def test_a_template_that_cannot_be_used_stops_the_run(case: str, recordings: Pat
     assert stopped.code == ExitCode.BAD_INPUT
     assert said in stopped.err
     assert {id: one["outcome"] for id, one in left_out.items().items()} == {"good": "correct"}
-    assert "left out: genes.yaml" in left_out.err.replace("\n", " ")
+    assert "skipped because of an error: genes.yaml" in left_out.err.replace("\n", " ")
 
 
 def test_recordings_that_match_no_question_stop_the_run(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_answers_that_nobody_could_judge_are_not_asked_for(recordings: Path) -> 
 
     assert done.code == 2
     assert (
-        "no judge is configured, and ParseTemplate needs one for 1 of 2 questions (the first is 'judged')" in done.err
+        "no judge is configured, but ParseTemplate needs one for 1 of 2 questions (the first is 'judged')" in done.err
     )
     assert "--judge" in done.err
     assert not Path("genes.results.jsonl").exists()

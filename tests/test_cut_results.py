@@ -59,7 +59,7 @@ def test_the_whole_results_are_shown_with_a_warning(site: Environment, cut: Path
 def test_commands_for_journals_take_results_with_their_journal(site: Environment, cut: Path, command: str) -> None:
     done = site.karenina(command, cut)
     assert done.returncode == 0, done.stderr
-    assert "genes.results.jsonl is a result file; its journal" in done.stderr
+    assert "genes.results.jsonl is a result file; using its journal" in done.stderr
     if command == "export":
         assert ids(done.stdout) == ["first", "second"]
     if command == "resume":

@@ -198,7 +198,7 @@ def test_outputs_of_other_names_and_places_are_mapped(judge: Judge) -> None:
 
     assert done.code == 0, done.err
     assert [one.question_id for one in VerificationResultSet.load("out.results.jsonl")] == ["7"]
-    assert "has no 'reply': it has said, nr" in command("out.json", *given, "response=reply").err
+    assert "has no 'reply'; the available names are said, nr" in command("out.json", *given, "response=reply").err
     refused = command("out.json", *given, "answer=said").err
     assert "cannot map 'answer'; for outputs, --columns maps only response, id and question" in refused
 
@@ -219,7 +219,7 @@ def test_a_table_without_outputs_is_refused(judge: Judge) -> None:
 
     assert done.code == 2
     assert (
-        "has no column `response`; rename the column that contains the outputs to `response`; the columns are prompt, "
+        "has no `response` column; rename the column that contains the outputs to `response`; the columns are prompt, "
         "reply" in done.err
     )
     assert not judge.prompts

@@ -231,7 +231,7 @@ def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
     printed = flawed.printed("plugins", "--check", "mistyped-artifact", code=2)
 
     assert done.returncode == 2
-    assert "failed  Stages: MistypedArtifact: requires the artifact 'raw_llm_respons'" in done.stdout
+    assert "failed  Stages: MistypedArtifact: `requires` lists the artifact 'raw_llm_respons'" in done.stdout
     assert (printed["distribution"], printed["version"], printed["problems"]) == ("mistyped-artifact", "0.1", 1)
 
 

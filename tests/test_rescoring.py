@@ -383,7 +383,9 @@ def test_labels_of_the_run_are_asked_again_where_a_truth_changed(tmp_path: Path,
     assert f"(left out of rates): q2; to label again, use `karenina label {new}`" in command("show", new)
     sheet = tmp_path / "again.csv"
     command("label", new, "--sheet", sheet)
-    changed = "the ground truth has changed since ann labelled the answer; it was value: 2; unit: m"
+    changed = (
+        "the ground truth has changed since ann labelled the answer; the earlier ground truth was value: 2; unit: m"
+    )
     assert changed in sheet.read_text("utf-8")
     again = command("label", new, "--labeller", "ann", type="n\n" * 4)
     assert again.count("Is the answer right?") == 2

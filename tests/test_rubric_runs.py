@@ -251,7 +251,7 @@ def test_an_interrupted_conversation_is_scored_completely_or_not_at_all(full: bo
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("template_only", 'rubric traits of 2 of 3 questions are not scored because .*"template_and_rubric"'),
+        ("template_only", 'the rubric traits of 2 of 3 questions are not scored because .*"template_and_rubric"'),
         ("template_and_rubric", None),
         (
             "rubric_only",

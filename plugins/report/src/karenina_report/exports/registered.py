@@ -156,7 +156,7 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
     if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
         beside, header = find_journal(path), read_header(path)
         if beside is not None and not header.get("rescored"):
-            note(f"{path} is a result file; its journal {beside} is used instead.")
+            note(f"{path} is a result file; using its journal, {beside}.")
             return _of_journal(path, beside, model)
         run, rescored = header.get("id"), bool(header.get("rescored"))
         run = run if isinstance(run, str) else None
