@@ -29,7 +29,7 @@ CI = ("all", "members", "local", "wheels", "ray", "py313", "lint", "docs", "embe
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = {"3.12": ("core", "benchmark", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
+QUICK = {"3.12": ("core", "generation", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")

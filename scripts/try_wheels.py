@@ -1,8 +1,8 @@
 """Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
 
-The wheels of other projects are downloaded first, from the index configured for pip. Then uv installs everything
-without an index: what `pip install karenina` installs or, with `--all`, every wheel. All plugins must load. With
-`--demo`, `karenina demo` is run, which needs its two models.
+uv installs what `pip install karenina` installs or, with `--all`, every wheel. The wheels of other projects come from
+its index, those of this repository only from the folder. All plugins must load. With `--demo`, `karenina demo` is run,
+which needs its two models.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
-from release import ROOT, current_version
+PLACES = """
+import importlib.metadata, json
+
+found = [one for one in importlib.metadata.distributions() if one.name.startswith("karenina")]
+print(json.dumps({one.name: json.loads(one.read_text("direct_url.json") or "{}").get("url") for one in found}))
+"""
+"""A program that prints the URLs from which the distributions of this repository were installed."""
 
 
 class Unusable(Exception):
@@ -27,22 +32,23 @@ class Environment:
     """A fresh virtual environment in a folder, and a working directory without any source code of this repository."""
 
     def __init__(self, folder: Path) -> None:
-        venv.create(folder / "environment", with_pip=True)
-        self._scripts = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
+        self._place = folder / "environment"
+        self._scripts = self._place / ("Scripts" if os.name == "nt" else "bin")
         self.folder = folder / "work"
         self.folder.mkdir()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KARENINA_"))}
-        self._variables = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        self._variables = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KARENINA_"))
+        }
+        self._uv("venv", "--quiet", "--python", sys.executable, self._place)
 
-    def uv(self, command: str, *arguments: str | Path) -> None:
-        """Run a command of `uv pip`, which compiles nothing and therefore takes a tenth of the time that pip takes.
+    def pip(self, command: str, *arguments: str | Path) -> None:
+        """Run a command of `uv pip`, which takes a tenth of the time of pip. Raises `Unusable` if the command fails."""
+        self._uv("pip", command, "--python", self._scripts / "python", *arguments)
 
-        Raises `Unusable` if the command fails.
-        """
-        options = ["--python", str(self._scripts / "python")]
-        done = subprocess.run(["uv", "pip", command, *options, *map(str, arguments)], env=self._variables, check=False)
+    def _uv(self, *arguments: str | Path) -> None:
+        done = subprocess.run(["uv", *map(str, arguments)], env=self._variables, check=False)
         if done.returncode:
-            raise Unusable(f"uv pip {command} exited with code {done.returncode}")
+            raise Unusable(f"uv {' '.join(map(str, arguments[:2]))} exited with code {done.returncode}")
 
     def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
         """Run a program in the environment. Its output is printed if `shown` is true, otherwise returned.
@@ -66,18 +72,14 @@ class Environment:
 def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     """Install the wheels below `folder` and use them. Raises `Unusable` if this fails."""
     environment = Environment(folder)
-    ours = sorted(wheels.glob("karenina*.whl"))
-    everything = folder / "wheels"
-    wanted = [str(wheel) for wheel in ours] if every else [f"karenina=={current_version(ROOT)}"]
-    options = ["--quiet", "--only-binary", ":all:", "--find-links", str(wheels), "--dest", str(everything)]
-    environment.run("python", "-m", "pip", "download", *options, *wanted)
-    foreign = [file.name for file in everything.glob("karenina*.whl") if file.name not in {one.name for one in ours}]
-    if foreign:
-        raise Unusable(f"{', '.join(foreign)} came from the index instead of {wheels}")
-    for wheel in ours:
-        (everything / wheel.name).write_bytes(wheel.read_bytes())
-    environment.uv("install", "--quiet", "--no-index", "--find-links", everything, *wanted)
-    environment.uv("check")
+    ours = {wheel.name.partition("-")[0].replace("_", "-"): wheel for wheel in sorted(wheels.glob("karenina*.whl"))}
+    constraints = folder / "ours.txt"
+    constraints.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in ours.items()), "utf-8")
+    environment.pip("install", "--quiet", "--constraint", constraints, *(ours if every else ["karenina"]))
+    environment.pip("check", "--quiet")
+    places = json.loads(environment.run("python", "-c", PLACES, shown=False))
+    if foreign := [name for name, place in places.items() if place != ours[name].as_uri()]:
+        raise Unusable(f"{', '.join(foreign)} came from an index instead of {wheels}")
     plugins = json.loads(environment.run("karenina", "plugins", "--json", shown=False))["plugins"]
     broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
     if broken or not any(one["state"] == "loaded" for one in plugins):

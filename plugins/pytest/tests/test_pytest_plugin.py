@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.alone
-
 pytest_plugins = ["pytester"]
 
 QUESTION = """
@@ -25,6 +23,7 @@ def answers(pytester: pytest.Pytester) -> str:
     return "answers.jsonl"
 
 
+@pytest.mark.alone
 def test_each_question_is_a_test(pytester: pytest.Pytester, answers: str) -> None:
     pytester.makefile(".karenina.yaml", genes=FILE)
     done = pytester.runpytest("-v", "--karenina-recordings", answers)
