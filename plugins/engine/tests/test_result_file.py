@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_engine.results.result_file import ResultFile
+from karenina_engine.results.result_file import ResultFile, header_line, read_header
 
 FULL = Path("/dev/full")
 
@@ -95,3 +95,18 @@ async def test_a_file_truncated_during_the_run_is_not_changed(tmp_path: Path) ->
         with pytest.raises(OSError, match="changed by another program"):
             file.sort_lines()
     assert lines_of(tmp_path) == ["line 1", "li"]
+
+
+def test_joined_files_of_several_runs_have_no_header(tmp_path: Path) -> None:
+    """The journal, the cost and the distributions of the first run do not apply to the results of the others."""
+    path = tmp_path / "r.jsonl"
+    first, second = (header_line({"karenina-core": "1"}, run, free=run == "a") for run in "ab")
+    results = '{"metadata":{}}\n' * 3
+    for text, run in (
+        (f"{first}\n{results}", "a"),
+        (f"{first}\n{results}{first}\r\n{results}", "a"),
+        (f"{first}\n{results}{second}\n{results}", None),
+    ):
+        path.write_text(text, "utf-8")
+        assert read_header(path).get("id") == run
+        assert read_header(path).get("free") is (True if run else None)

@@ -19,7 +19,7 @@ from karenina_core.data import sections
 from karenina_core.data.sections import StageRecord
 from karenina_engine.results.result_file import is_header
 from karenina_engine.results.result_lines import ResultFileError
-from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_engine.results.result_set import VerificationResultSet, count_results, read_results
 
 DEFAULTS = Path(__file__).with_name("data") / "result_defaults.json"
 DISTRIBUTION = {"distribution": "karenina-template", "version": "0.1.0"}
@@ -99,6 +99,41 @@ def test_a_line_without_its_table_is_read_without_names(tmp_path: Path, caplog: 
     assert len(caplog.records) == 1
 
 
+def test_rows_after_their_results_are_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    results = [item(str(number)) for number in range(3)]
+    lines = write(tmp_path / "all.jsonl", *results)
+    (tmp_path / "sorted.jsonl").write_text("\n".join(sorted(lines)) + "\n", "utf-8")
+    (tmp_path / "reversed.json").write_text(json.dumps([json.loads(line) for line in lines[::-1]]), "utf-8")
+    assert sorted(lines)[0].startswith('{"row"')
+    assert list(read_results(tmp_path / "sorted.jsonl")) == results
+    assert list(read_results(tmp_path / "reversed.json")) == results[::-1]
+    assert not caplog.records
+
+
+def test_missing_names_in_a_document_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lines = write(tmp_path / "all.jsonl", item("1"), item("2"))
+    (tmp_path / "some.json").write_text(f"[{','.join(lines[-2:])}]", "utf-8")
+    assert {one.metadata.answering.model_name for one in read_results(tmp_path / "some.json")} == {"unknown"}
+    (record,) = caplog.records
+    assert "some.json, result 1 does not contain the names of its models" in record.getMessage()
+
+
+def test_results_that_occur_twice_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lines = write(tmp_path / "all.jsonl", item("1"), item("2"))
+    table, first, second = "\n".join(lines[:-2]), *lines[-2:]
+    assert len(list(read_results(tmp_path / "all.jsonl"))) == 2
+    assert not caplog.records
+    (tmp_path / "joined.jsonl").write_text("\n".join([table, first, second, table, first, second, ""]), "utf-8")
+    (tmp_path / "joined.json").write_text(f"[{','.join([*lines, first])}]", "utf-8")
+    for name, count in (("joined.jsonl", 4), ("joined.json", 3)):
+        assert len(list(read_results(tmp_path / name))) == count
+    texts = [record.getMessage() for record in caplog.records]
+    assert [text.partition("joined")[2].partition(":")[0] for text in texts] == [
+        f".jsonl contains 2 results that it already contains above, the first in line {2 * len(lines) - 1}",
+        f".json contains 1 result that it already contains above, the first in result {len(lines) + 1}",
+    ]
+
+
 def test_missing_names_are_reported_once_for_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = write(tmp_path / "all.jsonl", *(item(str(number)) for number in range(5)))
     (tmp_path / "some.jsonl").write_text("\n".join(lines[-3:]) + "\n", "utf-8")
@@ -159,6 +194,7 @@ def test_the_lines_of_a_file_as_one_document_are_read(tmp_path: Path) -> None:
     document = [{"run": {"distributions": {}}}, *map(json.loads, lines)]
     (tmp_path / "r.json").write_text(json.dumps(document), "utf-8")
     assert list(read_results(tmp_path / "r.json")) == results
+    assert count_results(tmp_path / "r.json") == 2
 
 
 def test_reasons_that_differ_for_each_item_stay_small(tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def test_an_incomplete_line_is_named_with_its_column(tmp_path: Path) -> None:
 
 def test_a_truncated_last_line_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "results.jsonl"
-    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file, full=True)
+    results = [VerificationResult(metadata=metadata(question), outcome=Outcome.WRONG) for question in "12"]
+    VerificationResultSet(results).save(file, full=True)
     whole = file.read_bytes()
     for cut in (1, 100):
         file.write_bytes(whole[:-cut])

@@ -271,7 +271,10 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
     if not isinstance(source, str | Path):
         return "results in memory have no journal from which to read the cost; pass the run's result file instead"
     path = Path(source)
-    if "id" not in read_header(path):
+    header = read_header(path)
+    if not header:
+        return f"{path.name} has no header of a single run, which names the journal from which to read the cost"
+    if "id" not in header:
         return f"the run that wrote {path.name} kept no journal from which to read the cost"
     usual = default_journal(path).name
     return (

@@ -75,11 +75,18 @@ def is_header(line: bytes) -> bool:
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the facts about the run in a result file's header, or an empty mapping if no header can be read."""
+    """Return the facts about the run in a result file's header.
+
+    Returns an empty mapping if no header can be read, or if files of several runs were joined: the first header does
+    not apply to the results of the others.
+    """
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
-        facts = json.loads(line)["run"] if is_header(line) else {}
+            facts = json.loads(line)["run"] if is_header(line) else {}
+            others = (other for other in iter(lambda: file.readline(_LONGEST), b"") if other.startswith(_BEGINNING))
+            if facts and any(other.strip() != line.strip() for other in others):
+                return {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return facts if isinstance(facts, dict) else {}

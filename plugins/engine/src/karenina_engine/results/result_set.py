@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from shlex import quote
@@ -162,15 +162,17 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
     The file may have any size, because it is written by the user's own runs; the length of its lines is limited. If the
     last line was cut off, as a killed run may leave it, it is skipped with a warning. If the names of models and stages
-    are missing because lines were taken out of their file, a warning says so. A JSON document with results, or a file
+    are missing because lines were taken out of their file, or if the same result occurs more than once, a warning says
+    so. A JSON document with results, or a file
     of the reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`,
     stating the line, if the file or a line cannot be read.
     """
-    count, reader, nameless = 0, LineReader(), False
+    count, reader, searched, noted = 0, LineReader(), False, False
     rows = _read_rows(Path(path))
     if rows is not None:
         yield from _parse_rows(rows, Path(path))
         return
+    repeated = _Repeated(Path(path))
     try:
         with bounded_files.open_file(Path(path), any_size=True) as opened:
             for number, line in enumerate(bounded_files.iter_lines(opened, Path(path), any_size=True), 1):
@@ -182,18 +184,27 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                     reader.add_rows(line)
                     continue
                 if count and not line.endswith(b"\n") and not _is_json(line):
+                    repeated.report()
                     logger.warning(
                         "%s ends within line %d, which was skipped; the results before that line (%d) are complete. "
                         "If a run was stopped, `karenina resume` with its journal writes the rest",
                         *(path, number, count),
                     )
                     return
-                result = reader.read(line, f"{path}, line {number}")
-                if reader.nameless and not nameless:
-                    nameless = True
-                    _note_missing_rows(Path(path), number)
+                place = f"{path}, line {number}"
+                result = reader.read(line, place)
+                if reader.nameless and not noted:
+                    if not searched:  # the rows may come later, as in a sorted file
+                        searched, reader.nameless = True, False
+                        _add_all_rows(reader, Path(path))
+                        result = reader.read(line, place)
+                    if reader.nameless:
+                        noted = True
+                        _note_missing_rows(place)
+                repeated.add(result, f"line {number}")
                 yield result
                 count += 1
+        repeated.report()
         if not count:
             logger.warning("%s contains no results", path)
     except bounded_files.FileError as error:
@@ -207,7 +218,7 @@ def count_results(path: Path) -> int:
     """
     rows = _read_rows(path)
     if rows is not None:
-        return len(rows)
+        return sum(not _is_header_row(row) for _, row in rows)
     count, last = 0, b""
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
@@ -265,13 +276,19 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
     if not rows:
         logger.warning("%s contains no results", path)
     if not rows or any(is_own(row) for _, row in rows):
-        reader = LineReader()
+        reader, noted, repeated = LineReader(), False, _Repeated(path)
+        for _, row in rows:
+            if _is_header_row(row):  # the lines of a result file as one document, as `jq --slurp` writes them
+                reader.add_rows(to_json(row))
         for place, row in rows:
-            text = to_json(row)
-            if is_header(text):  # the lines of a result file as one document, as `jq --slurp` writes them
-                reader.add_rows(text)
-            else:
-                yield reader.read(text, f"{path}, {place}")
+            if not _is_header_row(row):
+                result = reader.read(to_json(row), f"{path}, {place}")
+                if reader.nameless and not noted:
+                    noted = True
+                    _note_missing_rows(f"{path}, {place}")
+                repeated.add(result, place)
+                yield result
+        repeated.report()
         return
     _note_reference(path, len(rows))
     try:
@@ -283,15 +300,61 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
         raise ResultFileError(f"{path}, {error}") from error
 
 
+def _is_header_row(row: Any) -> bool:
+    """Return whether a JSON value is a header or table line of a result file."""
+    return isinstance(row, Mapping) and next(iter(row), None) in ("run", "table")
+
+
+def _add_all_rows(reader: LineReader, path: Path) -> None:
+    """Read the rows of the table from all lines of a file. Raises `FileError` if the file cannot be read."""
+    with bounded_files.open_file(path, any_size=True) as opened:
+        for line in bounded_files.iter_lines(opened, path, any_size=True):
+            reader.add_rows(line)
+
+
+class _Repeated:
+    """Finds results that occur more than once in a file, as in two overlapping files that were joined."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: set[int] = set()
+        self._first = ""
+        self._count = 0
+
+    def add(self, result: VerificationResult, place: str) -> None:
+        """Add a result of the file, found at a place."""
+        digest = hash((result.item, result.metadata.result_id))  # takes less memory than the ids
+        if digest in self._seen:
+            self._first = self._first or place
+            self._count += 1
+        self._seen.add(digest)
+
+    def report(self) -> None:
+        """Log a warning if results occurred more than once."""
+        if self._count:
+            _note_repeated(self._path, self._first, self._count)
+
+
 @cache
-def _note_missing_rows(path: Path, line: int) -> None:
+def _note_repeated(path: Path, place: str, count: int) -> None:
+    """Log, once per process, that a file contains the same results more than once."""
+    logger.warning(
+        "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated "
+        "lines",
+        path,
+        quantity(count, "result"),
+        place,
+    )
+
+
+@cache
+def _note_missing_rows(place: str) -> None:
     """Log, once per process, that a line in a file lacks the names of models and stages."""
     logger.warning(
-        "%s, line %d does not contain the names of its models and stages, which are in the lines at the start of "
+        "%s does not contain the names of its models and stages, which are in the lines at the start of "
         'the file that the run wrote ({"table": ...}). The outcome, answer, fields and times were read, but the names '
         "are 'unknown'. Other such lines are read in the same way. `--full` writes lines that can be read on their own",
-        path,
-        line,
+        place,
     )
 
 
