@@ -226,9 +226,10 @@ class Failures:
         """
         if result.outcome.judged:
             return False
-        from karenina_engine.results.aggregate import failure_kind
+        from karenina_engine.results.aggregate import failure_kind, item_texts
 
-        first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
+        kind = failure_kind(result.why(), result.question_id, item_texts(result))
+        first = self._first.setdefault(kind, number)
         if result.outcome is Outcome.UNDECIDED:
             self._undecided.add(first)
         if first == number:
