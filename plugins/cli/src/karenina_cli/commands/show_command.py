@@ -48,8 +48,8 @@ def show(
             "--question",
             "-q",
             metavar="ITEM",
-            help="Print only this item or question: the number of an item ('#3'), an id or the start of one, or words from "
-            "the question.",
+            help="Print only this item or question: its number ('#3'), an id or the start of one, or words from the "
+            "question.",
             autocompletion=completion_values.result_ids,
         ),
     ] = None,
@@ -207,9 +207,9 @@ class _Printer:
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
     """Return the positions (counting from 0) of the items that match any word in `wanted`.
 
-    `#3` is the third item, even if this is also an id. Any other word is tried as the id of a question or result, as the
-    number of an item (counting from 1), as the start of a question id, and as part of a question's text, in this order.
-    Raises `ConfigError`, listing all problems, if a word matches no question or more than one.
+    `#3` is the third item, even if this is also an id. Any other word is tried as the id of a question or result, as
+    the number of an item (counting from 1), as the start of a question id, and as part of a question's text, in this
+    order. Raises `ConfigError`, listing all problems, if a word matches no question or more than one.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()

@@ -33,7 +33,7 @@ _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
 _MIN_PART_LENGTH: Final = 12
-"""The minimum length at which part of an item's text is recognized as a quotation; a shorter one must be a whole text."""
+"""The minimum length of a quotation from within an item's text; a shorter quotation must be a whole text."""
 _QUOTATION: Final = re.compile(
     r"""(?<!\w)(?:'((?:[^'\\\n]|\\.){1,1000})'|"((?:[^"\\\n]|\\.){1,1000})"|\u201c([^\u201d\n]{1,1000})\u201d)(?!\w)"""
 )
