@@ -68,5 +68,7 @@ def test_equal_failures_are_printed_once_with_their_number(page: ScriptedServer,
     model = f"openai:m@{page.url}/v1"
     done = site.karenina("run", file, "-a", model, "-j", model)
     assert done.stdout.count("sent a web page") == 2, done.stdout  # of the first item, and in the summary
-    assert "Items 2-3 failed like item 1, for the same reason; `karenina show genes.results.jsonl -q 2`" in done.stdout
+    assert (
+        "Items 2-3 failed like item 1, for the same reason; `karenina show genes.results.jsonl -q '#2'`" in done.stdout
+    )
     assert "3 x GenerateAnswer: openai:m at " in done.stdout

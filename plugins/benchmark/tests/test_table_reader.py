@@ -7,7 +7,8 @@ import re
 import openpyxl
 import pytest
 
-from karenina_benchmark import BenchmarkFileError
+from karenina_benchmark import Benchmark, BenchmarkFileError
+from karenina_benchmark.checking import check_file
 from karenina_benchmark.tables.table_reader import read_rows
 from karenina_core.catalog import install_command
 
@@ -126,3 +127,17 @@ def test_a_missing_table_is_an_error(tmp_path):
     for name in ("t.csv", "t.xlsx", "t.jsonl"):
         with pytest.raises(BenchmarkFileError, match="the file does not exist"):
             read_rows(tmp_path / name)
+
+
+def test_all_problems_of_a_table_are_reported_in_one_round(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("id,question,answer\n1,What?,5,6,7\n2,Which?\n3,Why?,8\n3,Who?,9\n4,,6\n5,Where?,7\n", "utf-8")
+    benchmark, report = check_file(file)
+    errors = [(finding.where, finding.what) for finding in report.errors]
+    assert errors[:1] == [("line 2", "the row has 5 cells, but the file has 3 columns")]
+    assert [where for where, _ in errors] == ["line 2", "line 5", "line 6"]
+    assert any("line 3" in finding.what for finding in report.warnings)
+    assert benchmark is not None
+    assert benchmark.ids == ["2", "3", "5"]
+    with pytest.raises(BenchmarkFileError, match=r"line 2: the row has 5 cells.*lists 2 more problems"):
+        Benchmark.load(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,18 @@ def test_failures_with_one_reason_are_printed_once(tmp_path: Path) -> None:
         assert out.count("Question") == 1
         assert "8 x " in out
     assert run_karenina("show", tmp_path / "r.jsonl", "--full").out.count("Question") == 8
+
+
+def test_the_printed_command_prints_the_item_although_ids_are_numbers(tmp_path: Path) -> None:
+    failed = {"error": "no connection"}
+    items = [make_result(str(n), Outcome.MODEL_ERROR, "", metadata=failed) for n in range(4)]
+    results = write_results(tmp_path / "n.results.jsonl", *items)
+    hint = re.search(r"`karenina (show .*)` prints item (\d+)", run_karenina("show", results).out)
+    assert hint is not None
+    out = run_karenina(*shlex.split(hint[1])).out
+    assert hint[2] == "2"
+    assert [id for id in range(4) if f"What is {id}?" in out] == [1]
+    assert "What is 2?" in run_karenina("show", results, "-q", "2").out
 
 
 @pytest.mark.parametrize(

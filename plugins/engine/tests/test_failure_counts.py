@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from command_runs import make_result
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.aggregate import MAX_KINDS, OTHERS, Failure, FailureCounts
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.summary_text import summary_rows
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
 
 
 def ranked(*errors: str) -> list[Failure]:
@@ -38,6 +43,34 @@ def test_failures_that_differ_only_in_numbers_are_equal() -> None:
         Failure(2, "9,001 tokens are more than 8192"),
         Failure(1, "HTTP 404: not found"),
     ]
+
+
+def test_failures_that_quote_their_item_are_equal() -> None:
+    def failed(id: str, question: str, answer: str, extracted: str) -> VerificationResult:
+        """Return a result whose error quotes its question, its id and its values."""
+        error = f"no recording for {id!r} ({question[:30] + '…'!r}): {answer!r} has no number; {extracted!r} may be 0"
+        return make_result(
+            id,
+            Outcome.MODEL_ERROR,
+            metadata={"error": error, "question_text": question},
+            template={"raw_llm_response": answer, "parsed_llm_response": {"size": [extracted]}},
+        )
+
+    results = VerificationResultSet(
+        [
+            failed("q1", "Which gene is\n mutated in cystic fibrosis?", 'It\'s "not" clear.', "no"),
+            failed("q2", "What do Huntington's patients lack in their brains?", "I cannot say that.", "none"),
+            failed("q3", "In which year did event 23003 occur, if it occurred?", "See above.", "zilch"),
+        ]
+    )
+    assert results.failures() == [Failure(3, "no recording for '...' ('...'): '...' has no number; '...' may be 0")]
+
+
+def test_quotations_that_are_not_of_the_item_are_kept() -> None:
+    counts = FailureCounts()
+    for field in ("gene", "disease"):
+        counts.add(f"field {field!r} is missing; don't guess it's 'x'", "q1", ["Which gene causes which disease?"])
+    assert len(counts.ranked()) == 2
 
 
 def test_http_statuses_and_model_names_are_kept() -> None:

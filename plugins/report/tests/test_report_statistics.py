@@ -10,18 +10,19 @@ from command_runs import CommandResult, run_karenina
 from nq301 import available, judged
 from result_builders import result, run, save
 
+from karenina_benchmark import Benchmark
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.results.rates import wilson
-from karenina_report import describe
+from karenina_report import compare, describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
 from karenina_report.statistics.statistics_result import RunStatistics
 
 
-def described(results: list[VerificationResult], **more: str) -> RunStatistics:
+def described(results: list[VerificationResult], **more: str | Benchmark) -> RunStatistics:
     """Return the statistics of the only run."""
     (statistics,) = describe(results, **more)  # type: ignore[arg-type]
     return statistics
@@ -86,6 +87,41 @@ def test_any_column_has_rates_of_its_own() -> None:
     }
     with pytest.raises(ConfigError, match="there is no column 'colour'"):
         describe(results, by="colour")
+
+
+def test_a_column_without_a_value_is_refused_with_its_cure() -> None:
+    results = run([True, False])
+
+    with pytest.raises(ConfigError, match=r"no result has a keyword; .*--benchmark FILE .*--columns keywords=COLUMN"):
+        describe(results, by="keyword")
+    with pytest.raises(ConfigError, match="no result has a value in the column 'run_name'"):
+        describe(results, cluster="run_name")
+    with pytest.raises(ConfigError, match="no result has a keyword"):
+        compare(results, run([True, True], model="b"), by="keyword")
+
+
+def test_keywords_are_taken_from_the_benchmark() -> None:
+    benchmark = Benchmark.create("Years")
+    for at in range(4):
+        benchmark.add_question(f"What is q{at}?", question_id=f"q{at}", keywords=["early" if at < 3 else "late"])
+    results = [*run([True, False, True, True]), result("gone", True, keywords=["old"])]
+
+    groups = described(results, by="keyword", benchmark=benchmark).groups
+
+    assert [(group.value, group.rate.hits, group.rate.out_of) for group in groups] == [
+        ("early", 2, 3),
+        ("late", 1, 1),
+        ("old", 1, 1),
+    ]
+    with pytest.raises(ConfigError, match=r"and neither does the benchmark: .*--columns keywords=COLUMN"):
+        describe(run([True]), by="keyword", benchmark=Benchmark.create("Empty"))
+
+
+def test_a_run_without_a_value_in_the_column_has_a_note() -> None:
+    first, second = describe(run([True], keywords=("a",)), run([True], model="b"), by="keyword")
+
+    assert (list(first.notes), second.groups) == ([], [])
+    assert second.notes == ["no result of this run has a value in the column 'keyword'"]
 
 
 def test_the_intervals_of_small_groups_are_called_rough() -> None:

@@ -74,6 +74,7 @@ def read_questions(
     rubric: Rubric | None = None,
     first: int = 1,
     store: AddedQuestions | None = None,
+    problems: Problems | None = None,
 ) -> dict[str, tuple[Section, Question]]:
     """Return the questions in the rows of a table, each with its location, keyed by id.
 
@@ -88,10 +89,11 @@ def read_questions(
     replaces the table's own rows. Every question gets the `rubric`. A row without an id gets an id made from its
     position (counted from `first`) and its first words.
 
-    With a `store`, the questions are added to it, and an empty mapping is returned.
+    With a `store`, the questions are added to it, and an empty mapping is returned. With `problems`, the errors in rows
+    are added there.
 
-    Raises a single `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
-    question, or a duplicate id.
+    Otherwise, raises a single `BenchmarkFileError` with the errors in all rows and their lines, such as a missing
+    column, an empty question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template were given", "keep only one of them")
@@ -153,10 +155,11 @@ def read_questions(
         questions.add(place, question)
 
     written: dict[str, str] = {}
-    problems = Problems()
+    errors = Problems() if problems is None else problems
     for position, row in enumerate(table.rows if rows is None else rows, first):
-        problems.attempt(add_row, position, row)
-    problems.raise_all()
+        errors.attempt(add_row, position, row)
+    if problems is None:
+        errors.raise_all()
     return read
 
 

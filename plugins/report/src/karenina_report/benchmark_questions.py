@@ -72,9 +72,12 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the columns of a question with their values.
 
-    The columns are its author, its sources, and the metadata entries that are not mappings.
+    The columns are its author, its sources, the metadata entries that are not mappings, and its keywords.
     """
-    for name, value in {"author": question.author, "sources": question.sources, **question.metadata}.items():
+    values = {"author": question.author, "sources": question.sources, **question.metadata}
+    if question.keywords:
+        values["keyword"] = [*map(compose, question.keywords)]
+    for name, value in values.items():
         if value is None or isinstance(value, dict):
             continue
         several = value if isinstance(value, list) else [value]

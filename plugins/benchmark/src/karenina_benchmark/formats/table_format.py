@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import BenchmarkFileError, suggest_key
+from karenina_benchmark.errors import BenchmarkFileError, Problems, suggest_key
 from karenina_benchmark.formats.stored_questions import LARGE, StoredQuestions
 from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
 from karenina_benchmark.tables.column_roles import (
@@ -29,7 +29,7 @@ from karenina_benchmark.tables.column_roles import (
 from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeError
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
 from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
-from karenina_benchmark.tables.table_answers import declare_rows
+from karenina_benchmark.tables.table_answers import RowTemplates, declare_rows
 from karenina_benchmark.tables.table_reader import Row, Table, find_header_problem, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.yaml_files import dump
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_benchmark.tables.column_roles import Roles
-    from karenina_benchmark.tables.table_answers import RowTemplates
 
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""
@@ -69,11 +68,16 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     the correct answer: by letter if the question has options, and otherwise by a rule for the kind of answers in the
     column (`declare_answers`).
 
-    Raises `BenchmarkFileError` if the file cannot be read, no column has questions, or a row is invalid.
+    Errors in rows are among the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read, or no
+    column has questions.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
-    table = read_rows(path, reading.get("sheet"), rows=reading.get("rows"), encoding=reading.get("encoding"))
+    table = read_rows(
+        path, reading.get("sheet"), rows=reading.get("rows"), encoding=reading.get("encoding"), keep_problems=True
+    )
+    problems = Problems()
+    problems.found += table.problems
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
         raise BenchmarkFileError(path, "", *problem)
     table, blank = _without_blank_rows(_with_parts(table, mapped.values()))
@@ -86,10 +90,11 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     done = make_question_rows(table.rows, roles, choice_by=by)
     if done.problem:
         raise BenchmarkFileError(path, "", done.problem, done.cure)
-    if done.unreadable:
-        row, why = done.unreadable[0]
+    for row, why in done.unreadable:
         cure = "delete the row, or import the file with `karenina import --partial`"
-        raise BenchmarkFileError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
+        problems.found.append(
+            BenchmarkFileError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
+        )
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
@@ -98,10 +103,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         )
     own = chosen.fields.get("answer_template", "")
     compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
+    wrong_types = False
     try:
         templates = declare_rows(done, compared, exact=bool(reading.get("exact")))
     except WrongTypeError as error:
-        raise BenchmarkFileError(path, error.place, error.what, error.cure) from error
+        problems.found.append(BenchmarkFileError(path, error.place, error.what, error.cure, cause=error))
+        templates = RowTemplates([None] * len(compared))
+        wrong_types = True
     declared = dict(zip((entry.row.line for entry in compared), templates.fields, strict=True))
     del compared
     generated: set[int] = set()
@@ -119,7 +127,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
     used = {name: column for name, column in chosen.fields.items() if name != "answer_template"}
     numbered = Table(path, columns_of_rows, (), warnings=table.warnings)
-    count, left, entries = len(table.rows), deque(table.rows), deque(done.rows)
+    unreadable = {row.line for row, _ in done.unreadable}
+    count, entries = len(table.rows), deque(done.rows)
+    left = deque(row for row in table.rows if row.line not in unreadable)
     table, done = replace(table, rows=()), replace(done, rows=[])
     lines = array("Q")
 
@@ -128,23 +138,38 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None
-            lines.append(row.line)
+            before = len(problems.found)
             yield _with_texts(row, entry, chosen)
+            if len(problems.found) == before:
+                lines.append(row.line)
 
     if count < LARGE:
-        questions = read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True)
+        questions = read_questions(
+            numbered, used, rows=rows(), row_template=make_template, checked=True, problems=problems
+        )
         benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
         benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
     else:
         try:
             with StoredQuestions(path) as stored:
-                read_questions(numbered, used, rows=rows(), row_template=make_template, checked=True, store=stored)
+                read_questions(
+                    numbered,
+                    used,
+                    rows=rows(),
+                    row_template=make_template,
+                    checked=True,
+                    store=stored,
+                    problems=problems,
+                )
         except OSError as error:  # of the temporary file: the table has been read
             what = f"cannot write the questions of a large table to a temporary file: {error.strerror or error}"
             cure = "free space in the folder for temporary files, or set TMPDIR to another folder"
             raise BenchmarkFileError(path, "", what, cure) from error
         benchmark = BenchmarkContent.of_questions(path, ())
         benchmark.use_questions(stored)
+    if wrong_types:
+        problems.raise_all()
+    benchmark.problems = problems.found
     benchmark.made_templates = {id for id, line in zip(benchmark.ids, lines, strict=True) if line in generated}
     benchmark.load_notes = [*table.notes, *blank, *done.notes, *templates.notes]
     benchmark.load_warnings += [*table.warnings, *done.warnings, *templates.warnings]

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.errors import BenchmarkFileError, read_text, to_checkpoint_error
+from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, to_checkpoint_error
 from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_toolkit.files import (
@@ -60,7 +60,7 @@ class Row:
 
     `line` is the line of the file (or the row of the sheet) where the row ends. `place` is the row's location in words,
     such as `data.0.qas.1` in a JSON document; it is empty if the line is the location (`where`). `problem` says why the
-    row cannot be read; such a row has no values.
+    row cannot be read, and `cure` how to correct it; such a row has no values.
     `is_short` is True for a CSV row with fewer cells than the header.
     """
 
@@ -69,6 +69,7 @@ class Row:
     place: str = ""
     problem: str = ""
     is_short: bool = False
+    cure: str = ""
 
     def where(self) -> str:
         """Return the location for use in messages."""
@@ -80,6 +81,7 @@ class Table:
     """The rows and the columns of a file, in order.
 
     `notes` says what was detected while reading, such as the encoding. `warnings` says what may be wrong in the file.
+    `problems` contains the errors in rows that cannot be read; these are not in `rows`.
     """
 
     file: Path
@@ -87,6 +89,7 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    problems: tuple[BenchmarkFileError, ...] = ()
 
 
 @dataclass
@@ -205,13 +208,24 @@ def read_rows(
     rows: str | None = None,
     encoding: str | None = None,
     max_bytes: int | None = None,
+    keep_problems: bool = False,
 ) -> Table:
-    """Read all rows of a file. The arguments are the same as for `open_rows`.
+    """Read all rows of a file. The arguments are the same as for `open_rows`, except that with `keep_problems`, rows
+    that cannot be read are among the table's `problems`.
 
-    Raises `BenchmarkFileError` if the file cannot be read or has no rows.
+    Raises a single `BenchmarkFileError` with all errors if the file or a row cannot be read, or if there are no rows.
     """
-    opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes)
-    table_rows = tuple(opened)
+    in_lines = Path(path).suffix.lower() != _JSON
+    opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes, keep_problems=in_lines)
+    problems, good = Problems(), []
+    for row in opened:
+        if row.problem:
+            problems.found.append(BenchmarkFileError(opened.file, row.where(), row.problem, row.cure))
+        else:
+            good.append(row)
+    table_rows = tuple(good)
+    if not keep_problems or not table_rows:
+        problems.raise_all()
     columns = opened.columns or tuple(dict.fromkeys(name for row in table_rows for name in row.values))
     if not table_rows and not opened.columns:
         cure = "; ".join(opened.notes) or "write one JSON object per line"
@@ -223,7 +237,7 @@ def read_rows(
         )
     if not columns:
         raise BenchmarkFileError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
-    return Table(opened.file, columns, table_rows, tuple(opened.notes), opened.warnings)
+    return Table(opened.file, columns, table_rows, tuple(opened.notes), opened.warnings, tuple(problems.found))
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
@@ -239,7 +253,7 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
             except FileError as error:
                 if not keep_problems:
                     raise
-                yield Row(record.number, {}, record.where, error.what)
+                yield Row(record.number, {}, record.where, error.what, cure=error.cure)
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)

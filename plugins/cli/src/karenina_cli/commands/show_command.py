@@ -48,8 +48,8 @@ def show(
             "--question",
             "-q",
             metavar="ITEM",
-            help="Print only this item or question: an item number as printed (3), an id or the start of one, or words "
-            "from the question.",
+            help="Print only this item or question: its number ('#3'), an id or the start of one, or words from the "
+            "question.",
             autocompletion=completion_values.result_ids,
         ),
     ] = None,
@@ -207,9 +207,9 @@ class _Printer:
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
     """Return the positions (counting from 0) of the items that match any word in `wanted`.
 
-    A word is tried as the id of a question or result, as the number of an item (counting from 1, optionally written as
-    `#3`), as the start of a question id, and as part of a question's text, in this order. Raises `ConfigError`, listing
-    all problems, if a word matches no question or more than one.
+    `#3` is the third item, even if this is also an id. Any other word is tried as the id of a question or result, as
+    the number of an item (counting from 1), as the start of a question id, and as part of a question's text, in this
+    order. Raises `ConfigError`, listing all problems, if a word matches no question or more than one.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()
@@ -228,13 +228,14 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
     """Return the positions of the items matched by `word`, or the reason why it matches none or is ambiguous."""
     word = compose(word)
+    digits = word.removeprefix("#")
+    is_number = digits.isdecimal() and digits.isascii()
     exact = {
         at for at, result in enumerate(results) if word in (compose(result.question_id), result.metadata.result_id)
     }
-    if exact:
+    if exact and not (is_number and word.startswith("#")):
         return exact
-    digits = word.removeprefix("#")
-    if digits.isdecimal() and digits.isascii():
+    if is_number:
         number, count = int(digits), len(results)
         return (
             {number - 1}
@@ -250,4 +251,4 @@ def _matching_items(results: Sequence[VerificationResult], questions: Mapping[st
         return f"there are no results for question {word!r}{did_you_mean(word, questions)}"
     shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])
     more = f", and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return f"{word!r} matches {len(ids)} questions: {shown}{more}; be more specific, or use an item number"
+    return f"{word!r} matches {len(ids)} questions: {shown}{more}; be more specific, or use an item number ('#3')"

@@ -226,9 +226,10 @@ class Failures:
         """
         if result.outcome.judged:
             return False
-        from karenina_engine.results.aggregate import failure_kind
+        from karenina_engine.results.aggregate import failure_kind, item_texts
 
-        first = self._first.setdefault(failure_kind(result.why(), result.question_id), number)
+        kind = failure_kind(result.why(), result.question_id, item_texts(result))
+        first = self._first.setdefault(kind, number)
         if result.outcome is Outcome.UNDECIDED:
             self._undecided.add(first)
         if first == number:
@@ -248,7 +249,7 @@ class Failures:
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
             items = f"{'Items' if several else 'Item'} {format_ranges(numbers)} {verb} like item {first}, for the same "
             items += "reason"
-            how = f"; `karenina show {quote(str(path))} -q {numbers[0]}` prints item {numbers[0]}"
+            how = f"; `karenina show {quote(str(path))} -q '#{numbers[0]}'` prints item {numbers[0]}"
             self._console.print(Text(clean(f"{items}{how if path is not None else ''}")))
         if self._others:
             self._console.print()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import isfinite
@@ -28,9 +28,15 @@ OTHERS: Final = "other failures, each of a different kind"
 
 _RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
 _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")
+_ESCAPE: Final = re.compile(r"\\(.)")
 _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
+_MIN_PART_LENGTH: Final = 12
+"""The minimum length of a quotation from within an item's text; a shorter quotation must be a whole text."""
+_QUOTATION: Final = re.compile(
+    r"""(?<!\w)(?:'((?:[^'\\\n]|\\.){1,1000})'|"((?:[^"\\\n]|\\.){1,1000})"|\u201c([^\u201d\n]{1,1000})\u201d)(?!\w)"""
+)
 _USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 GroupKey = tuple[str, str]
 """The ids of an answering model and a judge. A jury is one judge, and all replicates are in one group."""
@@ -51,10 +57,13 @@ class FailureCounts:
         self._counts: dict[str, int] = {}
         self._first: dict[str, str] = {}
 
-    def add(self, error: str, question_id: str) -> None:
-        """Count the failure of an item of this question. Errors are cut to `_STORED_LENGTH` characters when stored."""
-        error = _without_id(error, question_id)
-        kind = failure_kind(error, question_id)
+    def add(self, error: str, question_id: str, texts: Sequence[str] = ()) -> None:
+        """Count the failure of an item of this question. `texts` are the item's other texts (see `item_texts`).
+
+        Errors are cut to `_STORED_LENGTH` characters when stored.
+        """
+        error = _without_item(error, question_id, texts)
+        kind = _without_numbers(error)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
             kind, error = OTHERS, OTHERS
         self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -66,19 +75,59 @@ class FailureCounts:
         return sorted(failures, key=lambda failure: (-failure.items, failure.error))
 
 
-def failure_kind(error: str, question_id: str) -> str:
-    """Return the key under which equal failures are counted: the error without the question's id and without numbers.
+def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str:
+    """Return the key under which equal failures are counted: the error without the question's id, without quotations of
+    the item's `texts` (see `item_texts`) and without numbers.
 
     HTTP statuses are kept, and for a long error only its beginning is used.
     """
-    return _NUMBER.sub("#", _without_id(error, question_id)[:_COMPARED_LENGTH])
+    return _without_numbers(_without_item(error, question_id, texts))
 
 
-def _without_id(error: str, question_id: str) -> str:
-    """Return an error without the question's id or the number of attempts. Very short ids are kept."""
+def item_texts(result: VerificationResult) -> list[str]:
+    """Return the texts of an item that an error may quote: question, answers, and extracted and true values."""
+    meta, template = result.metadata, result.template
+    texts = [meta.question_text, meta.raw_answer or "", template.raw_llm_response]
+    values: list[object] = [template.parsed_llm_response, template.parsed_gt_response]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, Mapping):
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+    return [text for text in texts if text]
+
+
+def _without_numbers(error: str) -> str:
+    """Return the beginning of an error with its numbers replaced."""
+    return _NUMBER.sub("#", error[:_COMPARED_LENGTH])
+
+
+def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
+    """Return an error without the number of attempts and without what it quotes of its item. Very short ids are kept
+    unless they are in quotation marks.
+    """
     error = error.replace(f"{question_id}, line ", "line ")
-    without_id = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
-    return _RETRIES.sub("", without_id)
+    error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
+    for text in texts:
+        error = error.replace(text, "...") if len(text) >= _MIN_PART_LENGTH else error
+    error = _RETRIES.sub("", error)
+    compared: list[str] = []
+
+    def fold(quotation: re.Match[str]) -> str:
+        """Return the quotation, with an ellipsis in place of a text of the item."""
+        if not compared:
+            compared.extend(" ".join(text.split()) for text in (question_id, *texts))
+        part = next(filter(None, quotation.groups()))
+        if "\\" in part:
+            part = _ESCAPE.sub(lambda escape: " " if escape[1] in "nrt" else escape[1], part)
+        part = " ".join(part.removesuffix("...").removesuffix("\u2026").split())
+        known = part in compared or (len(part) >= _MIN_PART_LENGTH and any(part in text for text in compared))
+        return "'...'" if known else quotation[0]
+
+    return _QUOTATION.sub(fold, error[: 2 * _STORED_LENGTH])
 
 
 class Counts(BaseModel):
@@ -292,7 +341,7 @@ class Totals:
         group = (meta.answering_id, meta.parsing_id)
         self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
         if not result.outcome.judged:
-            self._failures.add(result.why(), result.question_id)
+            self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:
             self._traits.setdefault(group, TraitTally()).add(result.rubric)
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))

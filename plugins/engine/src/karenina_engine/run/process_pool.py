@@ -210,7 +210,7 @@ class ProcessPool(Generic[J, R]):
             self._next += 1
             result, logged = self._finished.pop(number)
             for level, text in logged:
-                logger.log(level, "%s", text)
+                logger.log(level, text)  # as the message itself, by whose beginning commands select what they print
             yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:

@@ -23,7 +23,7 @@ from karenina_report.registered_notes import Note, find_notes
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.columns import Units, assign_units, find_column
+from karenina_report.statistics.columns import Units, assign_units, find_column, require_values
 from karenina_report.statistics.metrics import NOT_JUDGED, Metric, check_trait_names, trait_metrics, verdict_metrics
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def compare_runs(
             if runs
             else ["specify two runs to compare"]
         )
+    require_values([by, cluster], [result for run in runs for result in run.results], questions)
     labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
     all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}

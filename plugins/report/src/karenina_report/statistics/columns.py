@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     JudgeNamer = Callable[[VerificationResult], str]
 
 
+KEYWORD: Final = "keyword"
 QUESTION_ID: Final = "question_id"
 _QUESTION_TEXT: Final = "question_text"
 NO_JUDGE: Final = "no judge"
@@ -35,7 +36,7 @@ def _as_values(value: object) -> tuple[str, ...]:
 
 
 _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
-    "keyword": lambda result: tuple(map(compose, result.metadata.keywords or ())),
+    KEYWORD: lambda result: tuple(map(compose, result.metadata.keywords or ())),
     QUESTION_ID: lambda result: _as_values(result.question_id),
     _QUESTION_TEXT: lambda result: _as_values(result.metadata.question_text),
     "answering_model": lambda result: _as_values(result.metadata.answering_id),
@@ -53,8 +54,12 @@ def find_column(
     """Return the column called `name`.
 
     It may be built-in, one of the benchmark's `questions`, or reported by a stage in `results`; the first of these that
-    exists is returned. Raises `ConfigError` if there is no such column.
+    exists is returned. Keywords are those of the benchmark, if it has any, and otherwise those of the run. Raises
+    `ConfigError` if there is no such column.
     """
+    if name == KEYWORD and questions is not None and KEYWORD in questions.columns:
+        of_benchmark, of_run = questions.columns[KEYWORD], _RESULT_COLUMNS[KEYWORD]
+        return lambda result: of_benchmark.get(result.question_id) or of_run(result)
     if name in _RESULT_COLUMNS:
         return _RESULT_COLUMNS[name]
     if questions is not None and name in questions.columns:
@@ -63,13 +68,33 @@ def find_column(
     reported = dict.fromkeys(key for item in results for values in item.extensions.values() for key in values)
     if name in reported:
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
-    names = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
+    names = list(dict.fromkeys([*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]))
     more = (
         "" if questions is not None else "; --benchmark FILE (`benchmark=` in Python) adds the columns of its questions"
     )
     raise ConfigError(
         [f"there is no column {name!r}; the columns are {', '.join(names)}{more}{did_you_mean(name, names, '')}"]
     )
+
+
+def require_values(
+    names: Iterable[str | None], results: Sequence[VerificationResult], questions: BenchmarkQuestions | None
+) -> None:
+    """Raise `ConfigError` if no result has a value in one of the columns `names`, which would then group nothing.
+
+    None is skipped. Also raises `ConfigError` if there is no such column.
+    """
+    for name in names:
+        if name is None or any(map(find_column(name, results, questions), results)):
+            continue
+        if name != KEYWORD:
+            raise ConfigError([f"no result has a value in the column {name!r}; choose another column"])
+        more = (
+            ", and neither does the benchmark: set `keywords` in its questions, or for a table"
+            if questions is not None
+            else "; specify a benchmark with keywords: --benchmark FILE (`benchmark=` in Python), and for a table"
+        )
+        raise ConfigError([f"no result has a keyword{more} --columns keywords=COLUMN"])
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:

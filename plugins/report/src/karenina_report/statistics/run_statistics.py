@@ -19,7 +19,7 @@ from karenina_report.benchmark_questions import (
 from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer
+from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer, require_values
 from karenina_report.statistics.metrics import (
     PARTIAL_CREDIT,
     as_fraction,
@@ -94,9 +94,11 @@ def describe_runs(
 ) -> list[RunStatistics]:
     """Return statistics for runs that have already been read, in the same way as `describe`.
 
-    Raises `ConfigError` for an unknown column or trait.
+    Raises `ConfigError` for an unknown column or trait, and for a column in which no result has a value.
     """
-    check_trait_names([result for run in runs for result in run.results], [*(cuts or {}), *(scales or {})])
+    results = [result for run in runs for result in run.results]
+    check_trait_names(results, [*(cuts or {}), *(scales or {})])
+    require_values([by, cluster], results, questions)
     all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}
     return [_describe_run(run, by, cluster, cuts or {}, all_scales, questions) for run in runs]
 
@@ -115,13 +117,15 @@ def _describe_run(
     verdicts = _verdicts(run.results, judge_name)
     rated = {answer: by_judge for answer, by_judge in verdicts.items() if len(by_judge) > 1}
     judges = list(dict.fromkeys(judge_name(result) for result in run.results))
+    groups = group_rates(run.results, by, units, questions) if by is not None else []
+    empty = [f"no result of this run has a value in the column {by!r}"] if by is not None and not groups else []
     return RunStatistics(
         name=run.name,
         source=run.source,
         answering_model=run.results[0].metadata.answering_model,
         judges=judges,
         unit=units.name,
-        notes=units.notes,
+        notes=[*units.notes, *empty],
         summary=run.summary,
         pass_rate=_rate(run.results, units) if len(judges) < 2 else None,
         by_judge={
@@ -129,7 +133,7 @@ def _describe_run(
         },
         means=list(_means(run.results, units, cuts, scales)),
         by=by,
-        groups=group_rates(run.results, by, units, questions) if by is not None else [],
+        groups=groups,
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[

@@ -111,7 +111,7 @@ def read_records(
     Text is UTF-8, or has the given `encoding`; a byte-order mark of UTF-8, UTF-16 or UTF-32 takes precedence over both.
     With `encoding="auto"`, UTF-16 without a mark and cp1252 are recognized, and named in `encoding_note`. `surrogates`
     allows lone surrogates in JSON, which cannot be written back to a file. With `keep_problems`, a line of JSON that
-    cannot be read becomes a record with a `problem` instead of raising an error.
+    cannot be read, or a row with more cells than columns, becomes a record with a `problem`, and no error is raised.
 
     The limits are:
 
@@ -139,11 +139,10 @@ def read_records(
     reader: Generator[Any, None, None]
     facts = libraries.SheetFacts()
     if ending in (".csv", ".tsv"):
-        reader = _read_csv(file, encoding, delimiter, only, any_size)
+        reader = _read_csv(file, encoding, delimiter, only, any_size, keep_problems=keep_problems)
     elif ending == ".xlsx":
-        reader = _read_table(
-            file, libraries.read_excel(file, sheet, facts, any_size=any_size, package=package), "row", only, any_size
-        )
+        sheet_cells = libraries.read_excel(file, sheet, facts, any_size=any_size, package=package)
+        reader = _read_table(file, sheet_cells, "row", only, any_size, keep_problems=keep_problems)
     elif ending == ".parquet":
         reader = _read_parquet(file, only, any_size, package)
     elif ending in LINES:
@@ -178,7 +177,13 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
 
 
 def _read_csv(
-    path: Path, encoding: str | None, delimiter: str | None, only: Collection[str] | None, any_size: bool
+    path: Path,
+    encoding: str | None,
+    delimiter: str | None,
+    only: Collection[str] | None,
+    any_size: bool,
+    *,
+    keep_problems: bool,
 ) -> Generator[Any, None, None]:
     """Yield the columns, metadata and encoding note of a CSV file, then its records.
 
@@ -187,7 +192,7 @@ def _read_csv(
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
         cells = tables.read_csv(file, path, encoding, delimiter, any_size=any_size)
-        yield from _read_table(path, cells, "line", only, any_size, note)
+        yield from _read_table(path, cells, "line", only, any_size, note, keep_problems=keep_problems)
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
@@ -199,11 +204,19 @@ def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str |
 
 
 def _read_table(
-    path: Path, cells: tables.Cells, unit: str, only: Collection[str] | None, any_size: bool, note: str = ""
+    path: Path,
+    cells: tables.Cells,
+    unit: str,
+    only: Collection[str] | None,
+    any_size: bool,
+    note: str = "",
+    *,
+    keep_problems: bool,
 ) -> Generator[Any, None, None]:
     """Yield the columns, metadata and encoding note of a table, then its records. `unit` names a row in messages.
 
-    `cells` are the rows, including the header. `only` and `any_size` are as in `read_records`.
+    `cells` are the rows, including the header. `only`, `any_size` and `keep_problems` are as in
+    `read_records`.
     """
 
     def where(number: int) -> str:
@@ -212,7 +225,7 @@ def _read_table(
     columns = tables.read_header(path, cells if any_size else tables.limit_cells(path, cells, where), where)
     yield columns, {}, note
     rows = cells if any_size else tables.limit_cells(path, cells, where, len(columns))  # short rows are filled
-    yield from tables.iter_records(path, columns, rows, where, only)
+    yield from tables.iter_records(path, columns, rows, where, only, keep_problems=keep_problems)
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:

@@ -242,12 +242,18 @@ def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
 
 
 def iter_records(
-    path: Path, columns: Iterable[str], rows: Cells, where: Callable[[int], str], only: Collection[str] | None
+    path: Path,
+    columns: Iterable[str],
+    rows: Cells,
+    where: Callable[[int], str],
+    only: Collection[str] | None,
+    *,
+    keep_problems: bool = False,
 ) -> Iterator[Record]:
     """Yield the rows below the header as records, limited to the columns in `only` (None for all).
 
     Short rows are filled with None. Empty rows at the end are dropped; others become records without values. Raises
-    `FileError` if a row has a value beyond the last column.
+    `FileError` if a row has a value beyond the last column; with `keep_problems`, it becomes a record with a `problem`.
     """
     columns = tuple(columns)
     width = len(columns)
@@ -262,7 +268,11 @@ def iter_records(
         del empty[:]
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
-            raise FileError(path, where(number), what, "put values that contain the delimiter in quotes")
+            error = FileError(path, where(number), what, "put values that contain the delimiter in quotes")
+            if not keep_problems:
+                raise error
+            yield Record(path, where(number), number, problem=error)
+            continue
         missing = width - len(cells)
         values = dict(zip(names, [*cells, *[None] * missing], strict=False))
         values.pop(None, None)
