@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -23,12 +24,28 @@ class LocalSettings(StrictSettings):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     slots: int = Field(
-        default=2, ge=1, le=64, description="Number of concurrent calls; each holds memory for three prompts."
+        default=1,
+        ge=1,
+        le=64,
+        description="Number of concurrent calls. More are faster with many cores, but llama.cpp then evaluates several "
+        "calls in one batch, so that a reply may depend on the calls that happen to run at the same time.",
     )
     context: int = Field(default=4096, ge=256, description="Tokens of one slot: prompt and reply together.")
     threads: int | None = Field(default=None, ge=1, description="Number of threads; by default, llama.cpp decides.")
     seed: int = Field(default=0, ge=0, lt=2**32 - 1, description="Seed of the sampling; each further replicate adds 1.")
     start_timeout: float = Field(default=300.0, gt=0, description="Time limit for loading the model, in seconds.")
+    prompt_cache: int = Field(
+        default=500,
+        ge=0,
+        description="Maximum megabytes of evaluated instructions on disk, which later runs reuse; with 0, none are "
+        "kept after a run.",
+    )
+    replies: Path | None = Field(
+        default=None,
+        description="A file of recorded replies, which are returned in place of running the model, as `karenina demo "
+        "--recorded` does.",
+        json_schema_extra={"allowed_in_files": "never"},
+    )
     max_list_items: int = Field(default=20, ge=1, description="Maximum items of a list in a judge's reply.")
     max_string_length: int = Field(default=200, ge=1, description="Maximum characters of a text in a judge's reply.")
 

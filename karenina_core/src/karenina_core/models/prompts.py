@@ -19,7 +19,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
-from karenina_core.models.ports import Message
+from karenina_core.models.ports import Message, Role
 
 _BAR: Final = "\u00a6"
 _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
@@ -74,20 +74,28 @@ def assemble(
 
     `added` contains the instructions from plugins. `user_instructions` is the user's `prompt_config`, of which only the
     entries for the task and its family are used. The system message is left out if it would be empty. `user` is used
-    unchanged: the caller must fence untrusted text in it.
+    unchanged: the caller must fence untrusted text in it. All messages but the last are marked as constant.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
-    turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
-    return [*([system] if system is not None else []), *turns, Message.user(user)]
+    return [*([system] if system is not None else []), *_example_turns(task.examples), Message.user(user)]
 
 
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> Message | None:
     """Return the system message of a prompt, which is the same for all items, or None if it would be empty."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
-    return Message.system(text) if text else None
+    return Message("system", text, is_constant=True) if text else None
+
+
+@lru_cache(maxsize=64)
+def _example_turns(examples: tuple[tuple[str, str], ...]) -> tuple[Message, ...]:
+    """Return the worked examples of a prompt as chat turns."""
+    roles: tuple[Role, Role] = ("user", "assistant")
+    return tuple(
+        Message(role, text, is_constant=True) for pair in examples for role, text in zip(roles, pair, strict=True)
+    )
 
 
 @cache

@@ -1,0 +1,182 @@
+"""Files with the evaluated starts of prompts, which llama.cpp saves from a slot and restores into one.
+
+The instructions and examples of a judge's prompt are the same for all items. llama.cpp evaluates them once, saves the
+state of the slot, and restores it for each later call, also in later runs and other processes.
+
+A state from a file and one that was just evaluated are the same, bit by bit, because every call is evaluated in the
+same two batches: the start of its prompt, and the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_toolkit.files.state_folder import UserStateError, make_own_folder, state_folder
+
+if TYPE_CHECKING:
+    from karenina_local.server import Address
+
+logger = logging.getLogger("karenina")
+
+SUFFIX: Final = ".slot"
+UNFINISHED: Final = ".unfinished"
+ABANDONED_SECONDS: Final = 3600.0
+"""After this time, an unfinished file belongs to a process that was killed."""
+_CACHE_TYPE: Final = "f16"  # llama.cpp's default
+_SAMPLED_BYTES: Final = 2**20
+_TIMEOUT: Final = 60.0
+_WARNED: Final[set[str]] = set()
+
+
+class PromptCache:
+    """The saved slots of one model with one context size. Creating it does no I/O.
+
+    `megabytes` limits the size of the user's folder of saved slots, which all models share: the ones used least
+    recently are deleted. If it is 0, or the folder cannot be used safely, slots are saved in a temporary folder for as
+    long as the server runs.
+    """
+
+    def __init__(self, model: Path, context: int, megabytes: int) -> None:
+        self._model = model
+        self._context = context
+        self._most_bytes = megabytes * 1_000_000
+        self._folder: Path | None = None
+        self._temporary: Path | None = None
+        self._identity = ""
+
+    def open(self) -> Path:
+        """Return the folder for saved slots, creating it if necessary. Raises `OSError` if no folder can be used."""
+        if self._folder is None:
+            self._identity = f"{_fingerprint(self._model)}\n{version('xllamacpp')}\n{self._context}\n{_CACHE_TYPE}"
+            self._folder = self._own_folder() if self._most_bytes else None
+        if self._folder is None:
+            self._folder = self._temporary = Path(tempfile.mkdtemp(prefix="karenina-prompts-"))
+        return self._folder
+
+    def close(self) -> None:
+        """Delete the temporary folder, if there is one."""
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._folder = self._temporary = None
+
+    def restore(self, address: Address, slot: int, prompt: str) -> bool:
+        """Restore the state after `prompt` into a slot, and return whether that succeeded.
+
+        A file that llama.cpp does not accept is deleted.
+        """
+        file = self.open() / self._name(prompt)
+        try:
+            os.utime(file)  # it is used now
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            _warn(f"cannot use {file}: {error.strerror}; each call evaluates its whole prompt")
+            return False
+        try:
+            _post(address, slot, "restore", file.name)
+        except OSError:  # cut off, or of another format
+            file.unlink(missing_ok=True)
+            return False
+        return True
+
+    def save(self, address: Address, slot: int, prompt: str) -> None:
+        """Save the state of a slot after `prompt`. Logs a warning, once, if that fails."""
+        file = self.open() / self._name(prompt)
+        unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
+        try:
+            saved = _post(address, slot, "save", unfinished.name)
+            if not 0 < saved.get("n_written", 0) == unfinished.stat().st_size:
+                raise OSError("the file is incomplete; is the disk full?")
+            unfinished.replace(file)
+            if self._temporary is None:
+                self._delete_oldest(file)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            _warn(
+                f"cannot save evaluated prompts in {file.parent} ({error.strerror or error}), so each call evaluates "
+                "its whole prompt; free space on the disk, or delete files in this folder"
+            )
+
+    def _own_folder(self) -> Path | None:
+        """Return the user's folder for saved slots, or None, with a warning, if it cannot be used safely."""
+        try:
+            folder = state_folder() / "prompts"
+            make_own_folder(folder)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except (OSError, UserStateError) as error:
+            _warn(f"evaluated prompts are not kept after this run: {error}")
+            return None
+
+    def _name(self, prompt: str) -> str:
+        """Return the name of the file for the state after `prompt`."""
+        return sha256(f"{self._identity}\n{prompt}".encode("utf-8", "surrogatepass")).hexdigest() + SUFFIX
+
+    def _delete_oldest(self, newest: Path) -> None:
+        """Delete the files used least recently, except `newest`, until the folder has its allowed size.
+
+        Unfinished files of processes that were killed are deleted too. Raises `OSError` if a file cannot be deleted.
+        """
+        files = []
+        for file in newest.parent.iterdir():
+            try:
+                about = file.stat()
+            except FileNotFoundError:  # another process deleted it
+                continue
+            if file.suffix == UNFINISHED and about.st_mtime < time.time() - ABANDONED_SECONDS:
+                file.unlink(missing_ok=True)
+            elif file.suffix == SUFFIX:
+                files.append((file == newest, about.st_mtime_ns, about.st_size, file))
+        size = sum(entry[2] for entry in files)
+        for is_newest, _, its_size, file in sorted(files):
+            if size > self._most_bytes and not is_newest:
+                file.unlink(missing_ok=True)
+                size -= its_size
+
+
+def _warn(problem: str) -> None:
+    """Log a warning, unless this process has logged the same one before."""
+    if problem not in _WARNED:
+        _WARNED.add(problem)
+        logger.warning("%s", problem)
+
+
+def _fingerprint(model: Path) -> str:
+    """Return a string that differs between model files: their path, size and time, and a digest of their start and end.
+
+    Digesting the whole file would take longer than loading it. Raises `OSError` if the file cannot be read.
+    """
+    about = model.stat()
+    with model.open("rb") as file:
+        digest = sha256(file.read(_SAMPLED_BYTES))
+        file.seek(max(0, about.st_size - _SAMPLED_BYTES))
+        digest.update(file.read(_SAMPLED_BYTES))
+    return f"{model}\n{about.st_size}\n{about.st_mtime_ns}\n{digest.hexdigest()}"
+
+
+def _post(address: Address, slot: int, action: str, name: str) -> dict[str, Any]:
+    """Have llama.cpp save or restore a slot, and return its reply. Raises `OSError` if it reports an error."""
+    request = urllib.request.Request(  # noqa: S310 - a server on the loopback interface
+        f"{address.url}/slots/{slot}?action={action}",
+        json.dumps({"filename": name}).encode(),
+        {"Authorization": f"Bearer {address.key}", "Content-Type": "application/json"},
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_TIMEOUT) as reply:
+            answer: dict[str, Any] = json.load(reply)
+            return answer
+    except urllib.error.HTTPError as error:
+        raise OSError(f"llama.cpp answers with status {error.code}") from error
