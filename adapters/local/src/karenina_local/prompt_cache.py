@@ -3,6 +3,8 @@
 The instructions and examples of a judge's prompt are the same for all items. llama.cpp evaluates them once, saves the
 state of the slot, and restores it for each later call, also in later runs and other processes.
 
+llama.cpp crashes if it restores a file that was cut off, so each file ends with a digest of what precedes it.
+
 A state from a file and one that was just evaluated are the same, bit by bit, because every call is evaluated in the
 same two batches: the start of its prompt, and the rest.
 """
@@ -18,7 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from hashlib import sha256
+from hashlib import blake2b, file_digest, sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +39,7 @@ ABANDONED_SECONDS: Final = 3600.0
 _CACHE_TYPE: Final = "f16"  # llama.cpp's default
 _SAMPLED_BYTES: Final = 2**20
 _TIMEOUT: Final = 60.0
+_DIGEST_BYTES: Final = 32
 _WARNED: Final[set[str]] = set()
 
 
@@ -55,6 +58,7 @@ class PromptCache:
         self._folder: Path | None = None
         self._temporary: Path | None = None
         self._identity = ""
+        self._checked: dict[str, tuple[int, int, int]] = {}
 
     def open(self) -> Path:
         """Return the folder for saved slots, creating it if necessary. Raises `OSError` if no folder can be used."""
@@ -74,22 +78,34 @@ class PromptCache:
     def restore(self, address: Address, slot: int, prompt: str) -> bool:
         """Restore the state after `prompt` into a slot, and return whether that succeeded.
 
-        A file that llama.cpp does not accept is deleted.
+        A file that is damaged, or that llama.cpp does not accept, is deleted.
         """
         file = self.open() / self._name(prompt)
         try:
-            os.utime(file)  # it is used now
+            self._check(file)
+            _post(address, slot, "restore", file.name)
         except FileNotFoundError:
             return False
-        except OSError as error:
-            _warn(f"cannot use {file}: {error.strerror}; each call evaluates its whole prompt")
-            return False
-        try:
-            _post(address, slot, "restore", file.name)
-        except OSError:  # cut off, or of another format
+        except (OSError, ValueError):
             file.unlink(missing_ok=True)
             return False
         return True
+
+    def _check(self, file: Path) -> None:
+        """Check a file's digest, unless it was checked before, and mark the file as used now.
+
+        Raises `ValueError` if the file is damaged, and `OSError` if it cannot be read.
+        """
+        about = file.stat()
+        if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
+            return
+        with file.open("rb") as stream:
+            content = stream.read()
+        if blake2b(content[:-_DIGEST_BYTES], digest_size=_DIGEST_BYTES).digest() != content[-_DIGEST_BYTES:]:
+            raise ValueError("it is damaged")
+        os.utime(file)
+        about = file.stat()
+        self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, address: Address, slot: int, prompt: str) -> None:
         """Save the state of a slot after `prompt`. Logs a warning, once, if that fails."""
@@ -99,6 +115,10 @@ class PromptCache:
             saved = _post(address, slot, "save", unfinished.name)
             if not 0 < saved.get("n_written", 0) == unfinished.stat().st_size:
                 raise OSError("the file is incomplete; is the disk full?")
+            with unfinished.open("r+b") as stream:
+                digest = file_digest(stream, lambda: blake2b(digest_size=_DIGEST_BYTES)).digest()
+                stream.seek(0, os.SEEK_END)
+                stream.write(digest)
             unfinished.replace(file)
             if self._temporary is None:
                 self._delete_oldest(file)

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
-from karenina_core.models.ports import Message, Role
+from karenina_core.models.ports import Message
 
 _BAR: Final = "\u00a6"
 _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
@@ -79,23 +79,15 @@ def assemble(
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
-    return [*([system] if system is not None else []), *_example_turns(task.examples), Message.user(user)]
+    turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
+    return [*(replace(message, is_constant=True) for message in (*system, *turns)), Message.user(user)]
 
 
 @lru_cache(maxsize=256)
-def _system(*parts: str) -> Message | None:
-    """Return the system message of a prompt, which is the same for all items, or None if it would be empty."""
+def _system(*parts: str) -> tuple[Message, ...]:
+    """Return the system message of a prompt, which is the same for all items, or nothing if it would be empty."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
-    return Message("system", text, is_constant=True) if text else None
-
-
-@lru_cache(maxsize=64)
-def _example_turns(examples: tuple[tuple[str, str], ...]) -> tuple[Message, ...]:
-    """Return the worked examples of a prompt as chat turns."""
-    roles: tuple[Role, Role] = ("user", "assistant")
-    return tuple(
-        Message(role, text, is_constant=True) for pair in examples for role, text in zip(roles, pair, strict=True)
-    )
+    return (Message.system(text),) if text else ()
 
 
 @cache
