@@ -84,10 +84,10 @@ class PromptCache:
         try:
             self._check(file)
             _post(address, slot, "restore", file.name)
-        except FileNotFoundError:
-            return False
-        except (OSError, ValueError):
+        except ValueError:
             file.unlink(missing_ok=True)
+            return False
+        except OSError:  # there is no such file, or the call itself will report what is wrong with the server
             return False
         return True
 
@@ -122,10 +122,10 @@ class PromptCache:
             unfinished.replace(file)
             if self._temporary is None:
                 self._delete_oldest(file)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             unfinished.unlink(missing_ok=True)
             _warn(
-                f"cannot save evaluated prompts in {file.parent} ({error.strerror or error}), so each call evaluates "
+                f"cannot save evaluated prompts in {file.parent} ({error}), so each call evaluates "
                 "its whole prompt; free space on the disk, or delete files in this folder"
             )
 
@@ -187,7 +187,10 @@ def _fingerprint(model: Path) -> str:
 
 
 def _post(address: Address, slot: int, action: str, name: str) -> dict[str, Any]:
-    """Have llama.cpp save or restore a slot, and return its reply. Raises `OSError` if it reports an error."""
+    """Have llama.cpp save or restore a slot, and return its reply.
+
+    Raises `ValueError` if it reports an error, and `OSError` if it cannot be reached.
+    """
     request = urllib.request.Request(  # noqa: S310 - a server on the loopback interface
         f"{address.url}/slots/{slot}?action={action}",
         json.dumps({"filename": name}).encode(),
@@ -199,4 +202,4 @@ def _post(address: Address, slot: int, action: str, name: str) -> dict[str, Any]
             answer: dict[str, Any] = json.load(reply)
             return answer
     except urllib.error.HTTPError as error:
-        raise OSError(f"llama.cpp answers with status {error.code}") from error
+        raise ValueError(f"llama.cpp answers with status {error.code}") from error
