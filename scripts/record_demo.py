@@ -62,7 +62,7 @@ def shorten(reply: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run the demo and write the file. Exits with an error if an item was not judged."""
-    local_ports.SlotClient = RecordingClient  # type: ignore[misc]  # in this process only
+    setattr(local_ports, "SlotClient", RecordingClient)  # noqa: B010 - in this process only
     demo = Demo()
     demo.get([demo.answering, demo.judge], print)
     with demo.questions() as path:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Port, PortError
 from karenina_local.recorded_replies import RecordedClient
-from karenina_local.server import POOL, Address, ServerSettings
+from karenina_local.server import POOL, Address, LlamaServer, ServerSettings
 from karenina_local.settings import settings_of
 from karenina_local.slot_client import SlotClient
 from karenina_local.store import find_model
@@ -21,6 +21,7 @@ from karenina_openai.parser import OpenAILLM, OpenAIParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from karenina_core.models.model import ModelConfig
     from karenina_openai.client import NewClient
@@ -165,25 +166,22 @@ class ServerClient(Generic[P]):
 
     The server is started by the first call. If it dies, it is restarted at another URL with a new client. If replies
     are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
-    same answer. `speed` covers all replies and is logged on close.
+    same answer. `speed` covers all replies and is logged on close. If the settings name a file of recorded replies, no
+    server is used.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
         self.settings = settings = settings_of(model)
         self._model = model
         self._client = client
-        self._server = (
-            None
-            if settings.replies
-            else POOL.acquire(
-                ServerSettings(
-                    model=find_model(model.model_name).resolve(),
-                    slots=settings.slots,
-                    context=settings.context,
-                    threads=settings.threads,
-                    start_timeout=settings.start_timeout,
-                    prompt_cache=settings.prompt_cache,
-                )
+        self._source: LlamaServer | Path = settings.replies or POOL.acquire(
+            ServerSettings(
+                model=find_model(model.model_name).resolve(),
+                slots=settings.slots,
+                context=settings.context,
+                threads=settings.threads,
+                start_timeout=settings.start_timeout,
+                prompt_cache=settings.prompt_cache,
             )
         )
         self._clients: dict[tuple[Address, int], P] = {}
@@ -196,12 +194,12 @@ class ServerClient(Generic[P]):
         Raises a permanent `PortError` if the server cannot start.
         """
         new_client: NewClient
-        if self._server is None:
-            address, new_client = NO_SERVER, partial(RecordedClient, file=self.settings.replies)
+        if isinstance(self._source, LlamaServer):
+            running = self._source.address_if_running()
+            address = running if running is not None else await asyncio.to_thread(self._source.address)
+            new_client = partial(SlotClient, server=self._source, address=address)
         else:
-            running = self._server.address_if_running()
-            address = running if running is not None else await asyncio.to_thread(self._server.address)
-            new_client = partial(SlotClient, server=self._server, address=address)
+            address, new_client = NO_SERVER, partial(RecordedClient, file=self._source)
         seed = self.settings.seed + (0 if self._model.temperature == 0 else info.replicate - 1)
         if (address, seed) not in self._clients:
             config = self._client_config(address, seed)
@@ -219,8 +217,8 @@ class ServerClient(Generic[P]):
             for client in self._clients.values():
                 await client.aclose()
         finally:
-            if self._server is not None:
-                await asyncio.to_thread(POOL.release, self._server)
+            if isinstance(self._source, LlamaServer):
+                await asyncio.to_thread(POOL.release, self._source)
 
     def with_hint(self, error: PortError) -> PortError:
         """Return `error`, adding a hint about the context size if the server rejected the request.

@@ -20,15 +20,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from hashlib import blake2b, file_digest, sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from karenina_toolkit.files.state_folder import UserStateError, make_own_folder, state_folder
-
-if TYPE_CHECKING:
-    from karenina_local.server import Address
 
 logger = logging.getLogger("karenina")
 
@@ -37,10 +35,18 @@ UNFINISHED: Final = ".unfinished"
 ABANDONED_SECONDS: Final = 3600.0
 """After this time, an unfinished file belongs to a process that was killed."""
 _CACHE_TYPE: Final = "f16"  # llama.cpp's default
-_SAMPLED_BYTES: Final = 2**20
+_SAMPLED_BYTES = _READ_BYTES = 2**20
 _TIMEOUT: Final = 60.0
 _DIGEST_BYTES: Final = 32
 _WARNED: Final[set[str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The URL of a slot of a server on the loopback interface, and the API key that the server requires."""
+
+    url: str
+    key: str
 
 
 class PromptCache:
@@ -75,7 +81,7 @@ class PromptCache:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._folder = self._temporary = None
 
-    def restore(self, address: Address, slot: int, prompt: str) -> bool:
+    def restore(self, slot: Slot, prompt: str) -> bool:
         """Restore the state after `prompt` into a slot, and return whether that succeeded.
 
         A file that is damaged, or that llama.cpp does not accept, is deleted.
@@ -83,7 +89,7 @@ class PromptCache:
         file = self.open() / self._name(prompt)
         try:
             self._check(file)
-            _post(address, slot, "restore", file.name)
+            _post(slot, "restore", file.name)
         except ValueError:
             file.unlink(missing_ok=True)
             return False
@@ -100,19 +106,22 @@ class PromptCache:
         if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
             return
         with file.open("rb") as stream:
-            content = stream.read()
-        if blake2b(content[:-_DIGEST_BYTES], digest_size=_DIGEST_BYTES).digest() != content[-_DIGEST_BYTES:]:
-            raise ValueError("it is damaged")
+            digest, left = blake2b(digest_size=_DIGEST_BYTES), about.st_size - _DIGEST_BYTES
+            while left > 0 and (part := stream.read(min(left, _READ_BYTES))):
+                digest.update(part)
+                left -= len(part)
+            if digest.digest() != stream.read():
+                raise ValueError("it is damaged")
         os.utime(file)
         about = file.stat()
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
-    def save(self, address: Address, slot: int, prompt: str) -> None:
+    def save(self, slot: Slot, prompt: str) -> None:
         """Save the state of a slot after `prompt`. Logs a warning, once, if that fails."""
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
-            saved = _post(address, slot, "save", unfinished.name)
+            saved = _post(slot, "save", unfinished.name)
             if not 0 < saved.get("n_written", 0) == unfinished.stat().st_size:
                 raise OSError("the file is incomplete; is the disk full?")
             with unfinished.open("r+b") as stream:
@@ -186,15 +195,15 @@ def _fingerprint(model: Path) -> str:
     return f"{model}\n{about.st_size}\n{about.st_mtime_ns}\n{digest.hexdigest()}"
 
 
-def _post(address: Address, slot: int, action: str, name: str) -> dict[str, Any]:
+def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
     """Have llama.cpp save or restore a slot, and return its reply.
 
     Raises `ValueError` if it reports an error, and `OSError` if it cannot be reached.
     """
     request = urllib.request.Request(  # noqa: S310 - a server on the loopback interface
-        f"{address.url}/slots/{slot}?action={action}",
+        f"{slot.url}?action={action}",
         json.dumps({"filename": name}).encode(),
-        {"Authorization": f"Bearer {address.key}", "Content-Type": "application/json"},
+        {"Authorization": f"Bearer {slot.key}", "Content-Type": "application/json"},
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

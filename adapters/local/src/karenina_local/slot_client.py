@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_local.plain_text import PlainTextClient
+from karenina_local.prompt_cache import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +60,11 @@ class SlotClient(PlainTextClient):
         Raises `PortError` if a request fails.
         """
         start = await self._render_start(messages, wire)
-        if await asyncio.to_thread(self._prompts.restore, self._address, slot, start):
+        at = Slot(f"{self._address.url}/slots/{slot}", self._address.key)
+        if await asyncio.to_thread(self._prompts.restore, at, start):
             return
         await self._completions.post(messages, [], prompt=start, id_slot=slot, cache_prompt=False, n_predict=0)
-        await asyncio.to_thread(self._prompts.save, self._address, slot, start)
+        await asyncio.to_thread(self._prompts.save, at, start)
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
         """Return the text of a prompt up to the content of the first message after the constant ones.
