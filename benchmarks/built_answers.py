@@ -147,6 +147,7 @@ def main() -> None:
         "--recorded", action="store_true", help="judge recorded answers with human labels, not built ones"
     )
     parser.add_argument("--list", action="store_true", help="print the answers as JSON lines, and call no judge")
+    parser.add_argument("--backwards", action="store_true", help="judge the answers in the opposite order")
     parser.add_argument("--keep", type=Path, help="a folder in which journals and verdicts are kept")
     parser.add_argument("--against", type=Path, help="verdicts of an earlier run, to print a paired difference")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
@@ -156,6 +157,8 @@ def main() -> None:
     else:
         rows = [row for name in FILES for row in read(arguments.data / name)]
         answers = draw([one for one in build(rows) if one.part == arguments.part], arguments.rows)
+    if arguments.backwards:
+        answers = answers[::-1]
     if arguments.list:
         for answer in answers:
             print(json.dumps({name: getattr(answer, name) for name in ("id", "kind", "question", "text", "right")}))

@@ -37,7 +37,7 @@ NOT_EXECUTED = {
         "karenina label genes.results.jsonl --from genes.labels-ann": "needs the file that the page saves",
         "Corrected pass rate": "depends on labels of a person",
     },
-    "docs/how-to/local-models.md": {"✗ wrong  2/14": "needs the models of the demo; its own tests run it"},
+    "docs/how-to/local-models.md": {"✗ wrong  5/14": "needs the models of the demo; its own tests run it"},
     "docs/how-to/scripted-server.md": {
         "python -m karenina_testing.server": "runs until it is stopped; the tests of karenina-testing run it"
     },

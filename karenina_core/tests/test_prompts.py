@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from karenina_core.models.ports import Message
 from karenina_core.models.prompts import PromptTask, assemble
 
 OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": "Not for you."}
@@ -44,3 +45,13 @@ def test_examples_are_turns_before_the_item() -> None:
         ("assistant", "bad"),
         ("user", "the item"),
     ]
+
+
+def test_only_the_items_part_of_a_prompt_is_not_constant() -> None:
+    task = PromptTask("judging", "You judge.", examples=(("A poem.", "good"),))
+
+    *constant, item = assemble(task, "the item")
+
+    assert [message.is_constant for message in (*constant, item)] == [True, True, True, False]
+    assert constant[0] == Message.system("You judge.")
+    assert Message.from_dict(constant[0].to_dict()) == constant[0]

@@ -21,14 +21,19 @@ def check(model: ModelConfig) -> None:
     The settings must be valid and apply to local models, and the model's file must be installed. If the file is
     missing, the message contains the command that downloads it.
     """
-    settings_of(model)
+    settings = settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
         if getattr(model, name) is not None:
             raise AdapterConfigError(
                 f"model {model.id!r} sets {name}, which the 'local' interface does not support because that "
                 f"interface starts its own server. Remove {name}, or use the 'openai' interface"
             )
-    find_model(model.model_name)
+    if settings.replies is not None:
+        from karenina_local.recorded_replies import load_replies
+
+        load_replies(settings.replies)
+    else:
+        find_model(model.model_name)
 
 
 def unavailable() -> str | None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
-from karenina_local.plain_text import PlainTextClient
 from karenina_local.ports import ServerClient
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Tool
+    from karenina_openai.client import NewClient, Watch
+
+
+def _new_client(model: ModelConfig, *, watch: Watch, client: NewClient) -> Client:
+    """Return the HTTP client of an agent, which has no client port."""
+    return client(model, watch=watch)
 
 
 class LocalAgent:
@@ -28,7 +33,7 @@ class LocalAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: ServerClient[Client] = ServerClient(model, PlainTextClient)
+        self._local: ServerClient[Client] = ServerClient(model, _new_client)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.

@@ -36,6 +36,14 @@ class Demo:
         """Return a context manager that provides the path of the benchmark file."""
         return as_file(files("karenina_local").joinpath("demo.yaml"))
 
+    def recorded_config(self) -> Mapping[str, Any]:
+        """Return the configuration for a run of the default models' recorded replies, which needs no model."""
+        replies = {"replies": str(Path(__file__).with_name("demo_replies.json"))}
+        config = dict(self.config(self.answering, self.judge))
+        for role in ("answering_models", "parsing_models"):
+            config[role] = [{**model, "extra": replies} for model in config[role]]
+        return {**config, "run_name": "demo, recorded"}
+
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
         """Return the configuration for two models, each specified by a catalogue name or the path of a GGUF file."""
         return {

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from pydantic import SecretStr
 
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Port, PortError
-from karenina_local.plain_text import PlainTextClient
-from karenina_local.server import POOL, Address, ServerSettings
+from karenina_local.recorded_replies import RecordedClient
+from karenina_local.server import POOL, Address, LlamaServer, ServerSettings
 from karenina_local.settings import settings_of
+from karenina_local.slot_client import SlotClient
 from karenina_local.store import find_model
 from karenina_openai.parser import OpenAILLM, OpenAIParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from karenina_core.models.model import ModelConfig
+    from karenina_openai.client import NewClient
 
 _ONE: Final = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
 _MANY: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -29,6 +32,8 @@ _NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
 MAX_TOKENS: Final = 1024
 """The default for `max_tokens`, because small models do not always end a reply."""
+NO_SERVER: Final = Address("http://127.0.0.1:9", "none")
+"""The address in the configuration of a client that opens no connection."""
 
 P = TypeVar("P", bound=Port)
 P_co = TypeVar("P_co", bound=Port, covariant=True)
@@ -147,9 +152,12 @@ def _rate(value: float | None) -> str:
 
 
 class ClientFactory(Protocol[P_co]):
-    """A function that creates a model's client port. `watch` is called with each reply from the server."""
+    """A function that creates a model's client port.
 
-    def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
+    `watch` is called with each reply from the server, and `client` creates the HTTP client.
+    """
+
+    def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None], client: NewClient) -> P_co:
         """Return a new client port."""
 
 
@@ -158,20 +166,22 @@ class ServerClient(Generic[P]):
 
     The server is started by the first call. If it dies, it is restarted at another URL with a new client. If replies
     are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
-    same answer. `speed` covers all replies and is logged on close.
+    same answer. `speed` covers all replies and is logged on close. If the settings name a file of recorded replies, no
+    server is used.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
         self.settings = settings = settings_of(model)
         self._model = model
         self._client = client
-        self._server = POOL.acquire(
+        self._source: LlamaServer | Path = settings.replies or POOL.acquire(
             ServerSettings(
                 model=find_model(model.model_name).resolve(),
                 slots=settings.slots,
                 context=settings.context,
                 threads=settings.threads,
                 start_timeout=settings.start_timeout,
+                prompt_cache=settings.prompt_cache,
             )
         )
         self._clients: dict[tuple[Address, int], P] = {}
@@ -183,12 +193,17 @@ class ServerClient(Generic[P]):
 
         Raises a permanent `PortError` if the server cannot start.
         """
-        address = self._server.address_if_running()
-        if address is None:
-            address = await asyncio.to_thread(self._server.address)
+        new_client: NewClient
+        if isinstance(self._source, LlamaServer):
+            running = self._source.address_if_running()
+            address = running if running is not None else await asyncio.to_thread(self._source.address)
+            new_client = partial(SlotClient, server=self._source, address=address)
+        else:
+            address, new_client = NO_SERVER, partial(RecordedClient, file=self._source)
         seed = self.settings.seed + (0 if self._model.temperature == 0 else info.replicate - 1)
         if (address, seed) not in self._clients:
-            self._clients[address, seed] = self._client(self._client_config(address, seed), watch=self._add_speed)
+            config = self._client_config(address, seed)
+            self._clients[address, seed] = self._client(config, watch=self._add_speed, client=new_client)
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
@@ -202,7 +217,8 @@ class ServerClient(Generic[P]):
             for client in self._clients.values():
                 await client.aclose()
         finally:
-            await asyncio.to_thread(POOL.release, self._server)
+            if isinstance(self._source, LlamaServer):
+                await asyncio.to_thread(POOL.release, self._source)
 
     def with_hint(self, error: PortError) -> PortError:
         """Return `error`, adding a hint about the context size if the server rejected the request.
@@ -245,7 +261,7 @@ class LocalLLM:
     """The LLM port of a local model."""
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: ServerClient[OpenAILLM] = ServerClient(model, partial(OpenAILLM, client=PlainTextClient))
+        self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the model's reply. The first call waits until the model has been loaded.
@@ -279,7 +295,7 @@ class LocalParser:
         # A run sets 0 for the judges of every adapter. This is for a port that is used outside a run: llama.cpp would
         # sample with its own default temperature.
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
-        self._local: ServerClient[OpenAIParser] = ServerClient(cold, partial(OpenAIParser, client=PlainTextClient))
+        self._local: ServerClient[OpenAIParser] = ServerClient(cold, OpenAIParser)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO

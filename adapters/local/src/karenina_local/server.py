@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_local.prompt_cache import PromptCache
+from karenina_local.slot_queue import SlotQueue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +28,17 @@ MOST_STARTS: Final = 4
 class ServerSettings:
     """The settings that identify a server: the model's file, and how it is served.
 
-    `context` is the number of tokens per slot, and `start_timeout` is the time limit for loading, in seconds. If
-    `threads` is None, llama.cpp chooses the number of threads.
+    `context` is the number of tokens per slot, `start_timeout` is the time limit for loading, in seconds, and
+    `prompt_cache` is the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses the number of
+    threads.
     """
 
     model: Path
-    slots: int = 2
+    slots: int = 1
     context: int = 4096
     threads: int | None = None
     start_timeout: float = 300.0
+    prompt_cache: int = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class LlamaServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
+        self.queue = SlotQueue(settings.slots)
+        self.prompts = PromptCache(settings.model, settings.context, settings.prompt_cache)
         self._starting = threading.Lock()
         self._state = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
@@ -104,6 +110,7 @@ class LlamaServer:
             if self._log is not None:
                 self._log.close()
                 self._log = None
+            self.prompts.close()
 
     def _start(self) -> None:
         """Start the child and wait until the model is loaded.
@@ -118,6 +125,11 @@ class LlamaServer:
             )
             return
         self._starts += 1
+        try:
+            folder = self.prompts.open()
+        except OSError as error:
+            self._failure = f"llama.cpp was not started for {self.settings.model}: {error}"
+            return
         key = secrets.token_urlsafe(24)
         with self._state:
             if self._closed:
@@ -127,7 +139,7 @@ class LlamaServer:
                 _stop(self._process)
                 _close_output(self._process)
             self._process = process = self._spawn()
-            _send_settings(process, self._launch_settings(key))
+            _send_settings(process, self._launch_settings(key, folder))
         timer = threading.Timer(self.settings.start_timeout, process.kill)
         timer.start()
         try:
@@ -141,10 +153,10 @@ class LlamaServer:
         _stop(process)
         self._failure = self._describe_failure(late)
 
-    def _launch_settings(self, key: str) -> dict[str, object]:
+    def _launch_settings(self, key: str, slot_folder: Path) -> dict[str, object]:
         """Return the settings that the child reads from its input."""
         settings = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
-        return {**settings, "alias": self.settings.model.stem}
+        return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:
         """Start the child process and return it. Its error output goes to a temporary file."""

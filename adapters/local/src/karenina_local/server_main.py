@@ -19,7 +19,7 @@ from typing import Any
 
 WARNINGS = 2  # a verbosity level of llama.cpp
 PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
-PROMPTS = 3  # a judge that alternates between prompts keeps the start of each in a slot of its own
+KINDS = 2  # half of the slots are for calls that restore one, the others for conversations, which continue in theirs
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def _start_server(settings: dict[str, Any]) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.model_alias = {settings["alias"]}
-    params.n_parallel = settings["slots"] * PROMPTS
+    params.n_parallel = settings["slots"] * KINDS
     params.n_ctx = settings["context"] * params.n_parallel
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.kv_unified = False  # each slot keeps its own share, independently of the others
@@ -63,6 +63,7 @@ def _start_server(settings: dict[str, Any]) -> Any:
     params.api_keys = [settings["key"]]
     params.ui = False
     params.endpoint_slots = False
+    params.slot_save_path = settings["slot_folder"]
     params.use_jinja = True
     params.verbosity = WARNINGS
     return xllamacpp.Server(params)

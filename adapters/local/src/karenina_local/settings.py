@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -23,7 +24,11 @@ class LocalSettings(StrictSettings):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     slots: int = Field(
-        default=2, ge=1, le=64, description="Number of concurrent calls; each call uses memory for three prompts."
+        default=1,
+        ge=1,
+        le=64,
+        description="Number of concurrent calls. More are faster with many cores, but llama.cpp then evaluates several "
+        "calls in one batch, so a reply may depend on the calls that happen to run at the same time.",
     )
     context: int = Field(
         default=4096, ge=256, description="Number of tokens in one slot, for prompt and reply together."
@@ -33,6 +38,18 @@ class LocalSettings(StrictSettings):
         default=0, ge=0, lt=2**32 - 1, description="Sampling seed; each further replicate adds 1 to the seed."
     )
     start_timeout: float = Field(default=300.0, gt=0, description="Time limit for loading the model, in seconds.")
+    prompt_cache: int = Field(
+        default=500,
+        ge=0,
+        description="Maximum size, in megabytes, of the evaluated instructions that are kept on disk for later runs; "
+        "with 0, none are kept after a run.",
+    )
+    replies: Path | None = Field(
+        default=None,
+        description="A file of recorded replies that are returned instead of running the model, as `karenina demo "
+        "--recorded` does.",
+        json_schema_extra={"allowed_in_files": "never"},
+    )
     max_list_items: int = Field(default=20, ge=1, description="Maximum number of items in a list in a judge's reply.")
     max_string_length: int = Field(
         default=200, ge=1, description="Maximum number of characters in a string in a judge's reply."

@@ -72,6 +72,7 @@ def _to_wire(message: Message) -> dict[str, Any]:
 
 
 Watch = Callable[[Mapping[str, Any]], None]
+NewClient = Callable[..., "Client"]
 TokensField = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",

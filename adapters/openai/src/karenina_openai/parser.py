@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from karenina_core.models.model import ModelConfig
-    from karenina_openai.client import Watch
+    from karenina_openai.client import NewClient, Watch
 
 
 class OpenAILLM:
     """The LLM port. A refusal counts as the answer; reasoning that the server sends separately becomes `reasoning`."""
 
-    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: NewClient = Client) -> None:
         self._client = client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
@@ -107,7 +107,7 @@ def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Seq
 class OpenAIParser:
     """The parser port. It uses the first mode that the server supports: native schema, tool call or prompt."""
 
-    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: NewClient = Client) -> None:
         self._client = client(model, watch=watch)
         self._wants_logprobs = self._client.extra.option_logprobs
         mode = self._client.extra.structured

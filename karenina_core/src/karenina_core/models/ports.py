@@ -39,6 +39,9 @@ class Message:
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thoughts outside its
     answer) and `notes` (about parts left out of `content` because their type is unknown). Only tool messages have
     `tool_call_id`, `tool_name` and `is_error`.
+
+    `is_constant` marks instructions and worked examples, which are the same for all items, so that an adapter can cache
+    the start of the prompt up to the last of them. It is not part of the message's content.
     """
 
     role: Role
@@ -49,6 +52,7 @@ class Message:
     is_error: bool = False
     reasoning: str | None = None
     notes: tuple[str, ...] = ()
+    is_constant: bool = field(default=False, compare=False)
 
     @classmethod
     def system(cls, content: str) -> Self:
@@ -96,7 +100,7 @@ class Message:
         Raises `ValueError` for an unknown role or field, and `TypeError` for a tool call with missing or unknown
         fields.
         """
-        names = {item.name for item in fields(cls)}
+        names = {item.name for item in fields(cls) if item.compare}
         unknown = sorted(set(data) - names)
         if unknown:
             raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(names))}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -74,20 +74,20 @@ def assemble(
 
     `added` contains the instructions from plugins. `user_instructions` is the user's `prompt_config`, of which only the
     entries for the task and its family are used. The system message is left out if it would be empty. `user` is used
-    unchanged: the caller must fence untrusted text in it.
+    unchanged: the caller must fence untrusted text in it. All messages but the last are marked as constant.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
     turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
-    return [*([system] if system is not None else []), *turns, Message.user(user)]
+    return [*(replace(message, is_constant=True) for message in (*system, *turns)), Message.user(user)]
 
 
 @lru_cache(maxsize=256)
-def _system(*parts: str) -> Message | None:
-    """Return the system message of a prompt, which is the same for all items, or None if it would be empty."""
+def _system(*parts: str) -> tuple[Message, ...]:
+    """Return the system message of a prompt, which is the same for all items, or nothing if it would be empty."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
-    return Message.system(text) if text else None
+    return (Message.system(text),) if text else ()
 
 
 @cache

@@ -38,6 +38,12 @@ class Demo(Protocol):
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
         """Return the configuration for a run with these models."""
 
+    def recorded_config(self) -> Mapping[str, Any]:
+        """Return the configuration for a run of recorded replies of the default models, which needs no model.
+
+        Raises `KareninaError` if this demo has no recorded replies.
+        """
+
     def agreement(self, judge: str) -> str:
         """Return a sentence stating how often this judge agreed with people, or an empty string if that is unknown."""
 

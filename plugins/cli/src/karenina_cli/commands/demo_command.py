@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
 from karenina_cli.input.options import ResultsJSON
+from karenina_core.hooks import hookimpl
 from karenina_terminal.options import output_option
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from karenina_cli.hookspecs import Demo
+    from karenina_engine.progress.observers import RunStarted, StageStarted
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_terminal.screen import Screen
 
 OUTPUT: Final = Path("karenina-demo.results.jsonl")
+SILENCE: Final = 4.0
+"""Seconds without output after which a line states how far the run is."""
 
 
 def demo(
@@ -35,6 +43,9 @@ def demo(
         ),
     ] = None,
     output: Annotated[Path, output_option("The result file, one JSON object per line.")] = OUTPUT,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Show a recorded run of the default models, which needs no download.")
+    ] = False,
     as_json: ResultsJSON = False,
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.
@@ -43,11 +54,21 @@ def demo(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
+        if recorded and (answering or judge):
+            screen.fail("--recorded shows a run of the default models; leave out --answering and --judge")
         offered = _offered(screen)
         answering, judge = answering or offered.answering, judge or offered.judge
-        offered.get(list(dict.fromkeys((answering, judge))), screen.note)
-        screen.note(f"{answering} answers, and {judge} judges. Both run locally.\n")
-        results = _run(screen, offered, answering, judge, output, show=not as_json)
+        if recorded:
+            screen.note(f"A recorded run: no model runs now. {answering} answered, and {judge} judged.\n")
+            config = offered.recorded_config()
+        else:
+            offered.get(list(dict.fromkeys((answering, judge))), screen.note)
+            screen.note(
+                f"{answering} answers, and {judge} judges. Both run locally. First they are loaded, and the judge "
+                "reads its instructions, which later runs need not repeat.\n"
+            )
+            config = offered.config(answering, judge)
+        results = _run(screen, offered, config, output, show=not as_json)
         if as_json:
             screen.json(
                 {
@@ -77,7 +98,56 @@ def _offered(screen: Screen) -> Demo:
     return demos[0]
 
 
-def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
+class _Ticker:
+    """An observer of a run that prints how far it is whenever nothing has been printed for some seconds.
+
+    As a context manager, it prints until the block is left.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._began = self._printed = time.monotonic()
+        self._items = self._answered = self._judged = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    @hookimpl
+    def karenina_run_started(self, event: RunStarted) -> None:
+        """Store the number of items."""
+        self._items = event.items
+
+    @hookimpl
+    def karenina_stage_finished(self, event: StageStarted) -> None:
+        """Count an answer."""
+        self._answered += event.stage == "GenerateAnswer"
+
+    @hookimpl
+    def karenina_item_finished(self) -> None:
+        """Count a result, which is printed."""
+        self._judged += 1
+        self._printed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Stop printing."""
+        self._ended.set()
+        self._thread.join()
+
+    def _tick(self) -> None:
+        """Print a line now and then until the run has ended."""
+        while not self._ended.wait(0.5):
+            now = time.monotonic()
+            if now - self._printed >= SILENCE:
+                self._printed = now
+                self._screen.note(
+                    f"{now - self._began:.0f} s: {self._answered} of {self._items} answered, {self._judged} judged"
+                )
+
+
+def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *, show: bool) -> VerificationResultSet:
     """Run the demo and return its results.
 
     With `show`, each result is printed in full; otherwise, only its outcome is printed, to standard error.
@@ -91,7 +161,8 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)
-    session = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    ticker = _Ticker(screen)
+    session = prepare_session(RunRequest(benchmark, VerificationConfig(**config), observers=[ticker]))
     done = 0
 
     def report(result: VerificationResult) -> None:
@@ -104,7 +175,8 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    return run_blocking(lambda: collect_results(session, output=output, on_result=report))
+    with ticker:
+        return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
 def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:

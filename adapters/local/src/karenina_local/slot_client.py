@@ -1,0 +1,79 @@
+"""The client of a local model's server, which evaluates each prompt in two steps: its constant start, then the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_local.plain_text import PlainTextClient
+from karenina_local.prompt_cache import Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Message
+    from karenina_local.server import Address, LlamaServer
+    from karenina_openai.client import Watch
+
+LEAST_CHARACTERS: Final = 400
+"""Constant starts with fewer characters are evaluated faster than they are restored from a file."""
+
+
+class SlotClient(PlainTextClient):
+    """A client that waits for a free slot of its server, and evaluates the same prompt always in the same batches.
+
+    llama.cpp would otherwise continue from whatever the slot's previous prompt has in common with the next. How a
+    prompt is split into batches changes the last bits of its evaluation and, rarely, the reply, even at temperature 0.
+    Without this client, a reply would therefore depend on the calls before it.
+    """
+
+    def __init__(
+        self, model: ModelConfig, server: LlamaServer, address: Address, *, watch: Watch | None = None
+    ) -> None:
+        super().__init__(model, watch=watch)
+        self._queue, self._prompts = server.queue, server.prompts
+        self._address = address
+        self._starts: dict[tuple[str, ...], str] = {}
+
+    async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        """Return the server's reply as `PlainTextClient.post` does.
+
+        Raises `PortError` if a request fails.
+        """
+        constant = list(takewhile(lambda message: message.is_constant, messages[:-1]))
+        is_short = sum(len(message.content) for message in constant) < LEAST_CHARACTERS
+        async with self._queue.one() as slot:
+            if "tools" in fields or (is_short and len(messages) > len(constant) + 1):
+                # each turn of a conversation continues the last one, which llama.cpp finds in one of its slots
+                return await super().post(messages, wire, **fields)
+            if not is_short:
+                await self._load_start(slot, constant, wire[: len(constant)])
+                return await super().post(messages, wire, id_slot=slot, **fields)
+            return await super().post(messages, wire, id_slot=slot, cache_prompt=False, **fields)
+
+    async def _load_start(self, slot: int, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> None:
+        """Put a slot into the state after constant messages: restore it from a file, or evaluate it and save it.
+
+        Raises `PortError` if a request fails.
+        """
+        start = await self._render_start(messages, wire)
+        at = Slot(f"{self._address.url}/slots/{slot}", self._address.key)
+        if await asyncio.to_thread(self._prompts.restore, at, start):
+            return
+        await self._completions.post(messages, [], prompt=start, id_slot=slot, cache_prompt=False, n_predict=0)
+        await asyncio.to_thread(self._prompts.save, at, start)
+
+    async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
+        """Return the text of a prompt up to the content of the first message after the constant ones.
+
+        Raises `PortError` if a request fails.
+        """
+        key = tuple(f"{message.role}:{message.content}" for message in messages)
+        if key not in self._starts:
+            mark = f"text{secrets.token_hex(12)}"
+            reply = await self._template.post(messages, [*wire, {"role": "user", "content": mark}])
+            self._starts[key] = str(reply["prompt"]).partition(mark)[0]
+        return self._starts[key]
