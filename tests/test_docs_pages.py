@@ -154,7 +154,7 @@ questions:
     [
         (FILE + SHOWN, ""),
         (FILE + SHOWN.replace("1 question", "2 questions"), "the output is"),
-        (SHOWN.replace("1 question read: ...\n", ""), "there is no such file"),
+        (SHOWN.replace("1 question read: ...\n", ""), "the file does not exist"),
         ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
         ("```python\nprint('b')\n'c'\n```\n\n```\nb\n'c'\n```\n", ""),
         ("```python\n'b'\n```\n\n```\n'c'\n```\n", "the output is"),
