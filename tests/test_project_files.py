@@ -10,6 +10,7 @@ import sysconfig
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from shutil import copy
 from typing import Any
 
@@ -86,6 +87,32 @@ def test_moved_names_are_where_the_changelog_says() -> None:
         module, _, last = name.rpartition(".")
         if module:
             assert hasattr(import_module(module), last) or import_module(name)
+
+
+def test_names_for_authors_are_where_the_changelog_says() -> None:
+    """In tables of modules, names are relative to the row's first name or to the distribution that has the rooms."""
+
+    def exists(name: str) -> bool:
+        try:
+            resolve_name(name)
+        except (ImportError, AttributeError):
+            return False
+        return True
+
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    section = text.partition("### For authors of plugins\n")[2].partition("\n### ")[0]
+    wrong, checked = [], 0
+    for indent, now in re.findall(r"^( *)\| .* \| (.*) \|$", section, re.MULTILINE):
+        names = re.findall(r"`([\w.]+)`", now)
+        near = [names[0][: dot.end()] for dot in re.finditer(r"\.", names[0])] if names else []
+        rooms = ["", *near, "karenina_engine.", "karenina_template.", *(f"karenina_template.{room}" for room in near)]
+        for name in names:
+            if indent or name.startswith("karenina_"):
+                checked += 1
+                if not any(exists(f"{room}{name}") for room in (rooms if indent else [""])):
+                    wrong.append(name)
+    assert checked > 60
+    assert wrong == []
 
 
 def test_the_citation_has_what_its_format_requires() -> None:

@@ -131,13 +131,15 @@ def test_a_missing_table_is_an_error(tmp_path):
 
 def test_all_problems_of_a_table_are_reported_in_one_round(tmp_path):
     file = tmp_path / "t.csv"
-    file.write_text("id,question,answer\n1,What?,5,6,7\n2,Which?\n3,Why?,8\n3,Who?,9\n4,,6\n5,Where?,7\n", "utf-8")
+    file.write_text(
+        "id,question,answer,author\n1,What?,5,6,7\n2,Which?,4\n3,Why?,8,\n3,Who?,9,\n4,,6,\n5,Where?,7,\n", "utf-8"
+    )
     benchmark, report = check_file(file)
     errors = [(finding.where, finding.what) for finding in report.errors]
-    assert errors[:1] == [("line 2", "the row has 5 cells, but the file has 3 columns")]
+    assert errors[:1] == [("line 2", "the row has 5 cells, but the file has 4 columns")]
     assert [where for where, _ in errors] == ["line 2", "line 5", "line 6"]
     assert any("line 3" in finding.what for finding in report.warnings)
     assert benchmark is not None
-    assert benchmark.ids == ["2", "3", "5"]
+    assert list(benchmark.ids) == ["2", "3", "5"]
     with pytest.raises(BenchmarkFileError, match=r"line 2: the row has 5 cells.*lists 2 more problems"):
         Benchmark.load(file)

@@ -310,6 +310,19 @@ def test_a_secret_on_the_command_line_is_never_printed(tmp_path: Path) -> None:
     assert "sk-secret" not in done.err + done.out
 
 
+def test_a_piped_resume_prints_only_as_much_as_a_terminal(tmp_path: Path) -> None:
+    def fails(_question: str) -> str:
+        raise RuntimeError("no connection")
+
+    file = write_benchmark(tmp_path, *(f"q{number}" for number in range(102)))
+    first = run(file, say=fails)
+    resumed = run_karenina("resume", "words.journal", plugins=make_plugins(fails))
+    assert first.out.count("failed like item 1\n") == 101
+    assert "failed like item 1\n" not in resumed.out
+    assert "Items 2-102 failed like item 1," in resumed.out
+    assert "Of 102 results, at most 100 that are not correct are shown" in resumed.out
+
+
 def test_a_stopped_run_of_a_table_is_resumed_as_it_was_read() -> None:
     file = Path("t.json")
     rows = {"dev": [{"q": "a", "x": 1}], "test": [{"q": "b", "x": 1}, {"q": "c", "x": 2}]}

@@ -102,6 +102,16 @@ def test_failures_with_one_reason_are_printed_once(tmp_path: Path) -> None:
     assert run_karenina("show", tmp_path / "r.jsonl", "--full").out.count("Question") == 8
 
 
+def test_of_many_equal_failures_only_the_first_numbers_are_listed(tmp_path: Path) -> None:
+    failed = {"error": "no connection"}
+    items = [
+        make_result(f"q{n}", Outcome.MODEL_ERROR, "", metadata=failed) if n % 2 else make_result(f"q{n}")
+        for n in range(60)
+    ]
+    out = " ".join(run_karenina("show", write_results(tmp_path / "r.jsonl", *items)).out.split())
+    assert "Items 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 19 more failed like item 2, for the same reason" in out
+
+
 def test_the_printed_command_prints_the_item_although_ids_are_numbers(tmp_path: Path) -> None:
     failed = {"error": "no connection"}
     items = [make_result(str(n), Outcome.MODEL_ERROR, "", metadata=failed) for n in range(4)]

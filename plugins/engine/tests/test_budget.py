@@ -230,6 +230,13 @@ MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubr
 PRICES = ("--set", 'prices={"m": {"input": 1, "output": 1}, "j": {"input": 10, "output": 10}}')
 
 
+def test_a_quiet_run_is_continued_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, here = write_benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()
+    done = run_karenina("run", file, *MODELS, *PRICES, "--budget", "0.05", "--quiet", plugins=here.plugins())
+    assert "`karenina resume words.journal --budget MORE --quiet`" in done.err
+
+
 def test_command_says_how_to_continue_after_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file, here = write_benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()

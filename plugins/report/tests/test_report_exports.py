@@ -75,6 +75,12 @@ def test_markdown_has_rates_and_failed_items() -> None:
     ]
 
 
+def test_markdown_holds_whole_errors() -> None:
+    item = result("q1", Outcome.PARSE_ERROR)
+    item.metadata.error = f"{'the server is down; ' * 20}use another"
+    assert "use another |" in written(MARKDOWN, [item])
+
+
 def test_markdown_names_the_models_of_failed_items_if_there_are_several() -> None:
     one, other = result("q1", False, model="m"), result("q1", False, model="n")
     assert "| question | outcome | reason |" in written(MARKDOWN, [one])

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
     """Return an implementation of the `karenina_commands` hook that adds lazy commands (see `add_lazy_command`).
 
-    `commands` maps each command's name to its location, in the form `module:object`, and its summary:
-
-        class plugin:
-            karenina_commands = lazy_commands({"greet": ("my_plugin.command:greet", "Greet somebody.")})
+    `commands` maps each command's name to its location, in the form `module:object`, and its summary. This function is
+    internal: other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
     """
 
     @hookimpl

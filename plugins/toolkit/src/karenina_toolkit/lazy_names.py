@@ -41,10 +41,8 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 def offer(*targets: str) -> staticmethod[[], list[Any]]:
     """Return a hook implementation, without arguments, that offers objects and imports them when it is called.
 
-    `targets` are their locations, as `module:object`. The implementation must be assigned to the hook's name:
-
-        class plugin:
-            karenina_parse_template = offer("my_stage.parse_template:MyParseTemplate")
+    `targets` are their locations, as `module:object`. The implementation must be assigned to the hook's name. This
+    function is internal: other plugins implement the hook with `hookimpl`.
     """
     from karenina_core.hooks import hookimpl  # not loaded by `lazy_names`
 

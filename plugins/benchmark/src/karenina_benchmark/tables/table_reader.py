@@ -218,11 +218,15 @@ def read_rows(
     in_lines = Path(path).suffix.lower() != _JSON
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes, keep_problems=in_lines)
     problems, good = Problems(), []
-    for row in opened:
-        if row.problem:
-            problems.found.append(BenchmarkFileError(opened.file, row.where(), row.problem, row.cure))
-        else:
-            good.append(row)
+    try:
+        for row in opened:
+            if row.problem:
+                problems.found.append(BenchmarkFileError(opened.file, row.where(), row.problem, row.cure))
+            else:
+                good.append(row)
+    except BenchmarkFileError as error:  # nothing after this place can be read
+        problems.found.append(error)
+        problems.raise_all()
     table_rows = tuple(good)
     if not keep_problems or not table_rows:
         problems.raise_all()
@@ -253,7 +257,7 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
             except FileError as error:
                 if not keep_problems:
                     raise
-                yield Row(record.number, {}, record.where, error.what, cure=error.cure)
+                yield Row(record.number, {}, error.where or record.where, error.what, cure=error.cure)
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)

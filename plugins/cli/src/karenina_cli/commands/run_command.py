@@ -220,4 +220,4 @@ def resume(
         request = make_resume_request(find_journal(screen, journal), screen.note)
         if budget is not None:
             request = replace(request, config=request.config.with_values(budget=budget))
-        execute_run(screen, request, as_json=as_json, quiet=quiet)
+        execute_run(screen, request, as_json=as_json, quiet=quiet, some=True)  # the run has printed most of them

@@ -55,6 +55,7 @@ MAX_DETAILED: Final = 20_000
 """The maximum number of characters in wrapped text. Wrapping longer text takes seconds."""
 MAX_ROWS: Final = 100
 """The maximum number of results in a table; the result file contains all of them."""
+_MOST_RANGES: Final = 10
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
 """The minimum width of a terminal for printing results as a table."""
@@ -169,17 +170,17 @@ def _why(result: VerificationResult) -> Text:
     return Text(beginning) + Text(note, style="dim")
 
 
-def print_results(console: Console, results: Results, path: Path | None = None) -> None:
+def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
     """Print results as a table in a wide terminal, and one by one otherwise. `path` is the result file.
 
-    A terminal shows at most `MAX_ROWS` results, as in `print_table`. Answers are truncated, and failures for the same
-    reason as an earlier one are only counted below.
+    A terminal shows at most `MAX_ROWS` results, as in `print_table`, and with `some`, so does any other output. Answers
+    are truncated, and failures for the same reason as an earlier one are only counted below.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
         return
-    most = MAX_ROWS if console.is_terminal else None
-    failures = Failures(console, len(results))
+    most = MAX_ROWS if some or console.is_terminal else None
+    failures = Failures(console, len(results), listed=most is None or len(results) <= most)
     for number, result in _select(results, failures, most):
         print_result(console, result, f"{number}/{len(results)}", most_answer=400)
     failures.print(path)
@@ -209,18 +210,22 @@ def _print_selection(console: Console, count: int, most: int | None) -> None:
 
 
 class Failures:
-    """The failures of the items printed so far. Of several with the same reason, only the first is printed."""
+    """The failures of the items printed so far. Of several with the same reason, only the first is printed.
 
-    def __init__(self, console: Console, count: int) -> None:
+    With `listed`, an output that is not a terminal has a line for each of the others.
+    """
+
+    def __init__(self, console: Console, count: int, *, listed: bool = True) -> None:
         self._console = console
         self._count = count
+        self._listed = listed and not console.is_terminal
         self._first: dict[str, int] = {}
         self._others: dict[int, list[int]] = {}
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed (was not judged) for the same reason. If so, print a line, unless the
-        output is a terminal.
+        """Return whether an earlier item failed (was not judged) for the same reason. If so, print a line, if it is to
+        be listed.
 
         The failure is also recorded, so call this method once for each result, in order.
         """
@@ -235,7 +240,7 @@ class Failures:
         if first == number:
             return False
         self._others.setdefault(first, []).append(number)
-        if not self._console.is_terminal:
+        if self._listed:
             head = _head(result, f"{number}/{self._count}", unicode=_is_unicode(self._console))
             state = "undecided" if first in self._undecided else "failed"
             line = [*head, (f"  {state} like item {first}", head[0][1])]
@@ -256,14 +261,16 @@ class Failures:
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as ranges: `2-5, 7`."""
+    """Return ascending numbers as ranges: `2-5, 7`. Only the first `_MOST_RANGES` are named, and the others counted."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
             ranges[-1][1:] = [number]
         else:
             ranges.append([number])
-    return ", ".join("-".join(map(str, bounds)) for bounds in ranges)
+    named, left = ranges[:_MOST_RANGES], ranges[_MOST_RANGES:]
+    count = sum(bounds[-1] - bounds[0] + 1 for bounds in left)
+    return ", ".join("-".join(map(str, bounds)) for bounds in named) + (f" and {count:,} more" if left else "")
 
 
 def _raw_truth(result: VerificationResult) -> str:

@@ -184,8 +184,8 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
     return f"{total.format_cost()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
-def budget_hint(session: RunSession) -> str:
-    """Return a hint about how to continue a run that has used up its budget."""
+def budget_hint(session: RunSession, *, quiet: bool) -> str:
+    """Return a hint about how to continue a run that has used up its budget, as quietly as before."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -194,7 +194,8 @@ def budget_hint(session: RunSession) -> str:
             "calls."
         )
     again = "run the same command with a larger --set budget=USD"
-    how = f"run `karenina resume {quote(str(session.journal.path))} --budget MORE`" if session.resumable else again
+    command = f"karenina resume {quote(str(session.journal.path))} --budget MORE{' --quiet' if quiet else ''}"
+    how = f"run `{command}`" if session.resumable else again
     return (
         f"To continue, {how}; the next call needs a budget of {least} or more, which includes the {spent} spent so "
         "far. No paid call is repeated."

@@ -49,14 +49,15 @@ def execute_run(
     *,
     as_json: bool,
     quiet: bool,
+    some: bool = False,
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
     """Execute a run with progress, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
 
     If the run is stopped, its results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
-    is set. With `quiet`, progress and single results are not printed. The exit code says whether the run was stopped,
-    `conditions` were not met, or no item was judged.
+    is set. With `quiet`, progress and single results are not printed; with `some`, at most as many results as in a
+    terminal. The exit code says whether the run was stopped, `conditions` were not met, or no item was judged.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -82,7 +83,7 @@ def execute_run(
         rest |= {"not_run": missing, "stopped": session.stopped, "interrupted": interrupted}
         screen.json_list("results", map(result_json, results), {**rest, "money": cost_json(session)})
     else:
-        _print(screen, results, totals, output, quiet=quiet or interrupted)
+        _print(screen, results, totals, output, quiet=quiet or interrupted, some=some)
         print_ledger(screen.out, session.ledger)
         if missing and totals.usage().calls != session.tally.made + session.tally.cached:
             screen.note("Token counts cover only items with a result; the cost includes the calls of other items.")
@@ -93,7 +94,7 @@ def execute_run(
         stopped = f"{quantity(missing, 'item')} did not run: {session.stopped or 'the run was interrupted'}."
         reasons = [*([stopped] if missing else []), *([unjudged] if summary.not_judged == summary.items else [])]
         reports.write(screen, results, [*reasons, *unmet])
-    exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
+    exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted, quiet=quiet)
     if summary.not_judged == summary.items:
         screen.note(f"{unjudged} {_recovery_hint(session, request)}")
     elif len(summary.groups) > 1:
@@ -130,22 +131,24 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
             lambda: execute_session(session, output=output, on_result=shown.finished, computed=shown.computed)
         )
     note_reuse(screen, session)
-    exit_if_stopped(screen, session, output, done=len(shown.totals), interrupted=shown.interrupted)
+    exit_if_stopped(screen, session, output, done=len(shown.totals), interrupted=shown.interrupted, quiet=quiet)
     return read_results(output)
 
 
-def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """If the run was stopped early, print how to continue it and exit. `done` is the number of results in `output`,
-    and `interrupted` says that Ctrl-C stopped the run.
+def exit_if_stopped(
+    screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
+) -> None:
+    """If the run was stopped early, print how to continue it, as quietly as before, and exit. `done` is the number of
+    results in `output`, and `interrupted` says that Ctrl-C stopped the run.
     """
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
         return
     if not interrupted and session.budget is not None and session.budget.exhausted:
-        screen.note(f"{done} of {quantity(len(session), 'item')} finished. {budget_hint(session)}")
+        screen.note(f"{done} of {quantity(len(session), 'item')} finished. {budget_hint(session, quiet=quiet)}")
         raise typer.Exit(ExitCode.BUDGET_SPENT)
-    screen.note(_resume_hint(session, output, done=done, timed_out=not interrupted))
+    screen.note(_resume_hint(session, output, done=done, timed_out=not interrupted, quiet=quiet))
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
 
 
@@ -210,14 +213,14 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
         )
 
 
-def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
+def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool, some: bool) -> None:
     """Print the results unless `quiet` is set, then the summary with the notes added by plugins."""
     from karenina_cli.output.result_output import print_results
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
 
     if not quiet:
-        print_results(screen.out, results, path)
+        print_results(screen.out, results, path, some=some)
     notes = find_notes([NotedRun("", None, path)]) if len(totals) else []
     print_summary(screen.out, totals, path, notes=[(note.name, note.text) for note in notes])
 
@@ -284,7 +287,7 @@ def _trust_hint(file: Path) -> str:
     )
 
 
-def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
+def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool, quiet: bool) -> str:
     """Return how much of a stopped run is finished and how to continue it."""
     where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
@@ -297,7 +300,8 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
     options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
     how = f" ({' and '.join(options)})" if options else ""
     again = " for the same time again" if timed_out else ""
-    resume = f", or use `karenina resume {quote(str(session.journal.path))}`{again}" if session.resumable else ""
+    command = f"karenina resume {quote(str(session.journal.path))}{' --quiet' if quiet else ''}"
+    resume = f", or use `{command}`{again}" if session.resumable else ""
     return (
         f"{progress}Every reply is stored in {session.journal.path}. To continue, run the same command again{how}"
         f"{resume}; no finished call is repeated."

@@ -21,6 +21,8 @@ _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&@!])")
 _ESCAPED: Final = r"\\\1"
 _MOST_ITEMS: Final = 50
 _LONGEST: Final = 200
+_LONGEST_ERROR: Final = 4000
+"""The maximum length of an error, of which 50 fit in the summary of a job on GitHub."""
 
 
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
@@ -84,17 +86,18 @@ def _failed_items(
     yield "|---" * (3 + len(several)) + "|"
     for result in failed[:_MOST_ITEMS]:
         names = [_text(of(result.metadata)) for _, of in several]
-        cells = [_text(result.question_id), *names, result.outcome.value, _text(result.why())]
+        why = _text(result.why(), _LONGEST if result.outcome.judged else _LONGEST_ERROR)
+        cells = [_text(result.question_id), *names, result.outcome.value, why]
         yield f"| {' | '.join(cells)} |"
     if len(failed) > _MOST_ITEMS:
         yield ""
         yield f"{len(failed) - _MOST_ITEMS} more items are not correct."
 
 
-def _text(text: str) -> str:
-    """Return `text` for use in a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
+def _text(text: str, most: int = _LONGEST) -> str:
+    """Return `text` for a table cell: on one line, cut to `most` characters, and with Markdown and HTML escaped."""
     line = " ".join(text.split())
-    short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    short = line if len(line) <= most else f"{line[:most]}..."
     return _SPECIAL.sub(_ESCAPED, short)
 
 
