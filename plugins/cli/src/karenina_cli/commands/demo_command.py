@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from karenina_cli.hookspecs import Demo
-    from karenina_engine.progress.observers import RunStarted, StageStarted
+    from karenina_engine.progress.observers import StageStarted
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_terminal.screen import Screen
 
@@ -96,17 +96,13 @@ def _offered(screen: Screen) -> Demo:
 
 
 class _Progress:
-    """An observer of a run that can print how far it is if no result has been printed for some seconds."""
+    """An observer of a run of `items` that prints how far it is if no result has been printed for some seconds."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._began = self._printed = time.monotonic()
-        self._items = self._answered = self._judged = 0
-
-    @hookimpl
-    def karenina_run_started(self, event: RunStarted) -> None:
-        """Store the number of items."""
-        self._items = event.items
+        self._answered = self._judged = 0
+        self.items = 0
 
     @hookimpl
     def karenina_stage_finished(self, event: StageStarted) -> None:
@@ -124,7 +120,7 @@ class _Progress:
         now = time.monotonic()
         if now - self._printed >= SILENCE:
             self._printed = now
-            counts = f"{self._answered} of {self._items} answered, {self._judged} judged"
+            counts = f"{self._answered} of {self.items} answered, {self._judged} judged"
             self._screen.note(f"{now - self._began:.0f} s: {counts}")
 
 
@@ -144,6 +140,7 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
         benchmark = Benchmark.load(path)
     progress = _Progress(screen)
     session = prepare_session(RunRequest(benchmark, VerificationConfig(**config), observers=[progress]))
+    progress.items = len(session)
     done = 0
 
     def report(result: VerificationResult) -> None:
