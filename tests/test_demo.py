@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from command_runs import run_karenina
 
+from karenina_cli.commands import demo_command
 from karenina_core.plugins import Plugins
 from karenina_local.demo import Demo
 
@@ -23,6 +25,14 @@ def test_the_recorded_demo_has_a_reply_to_each_prompt(tmp_path: Path, monkeypatc
     assert "1/14  war" in done.out
     assert "10 of 14 judged items correct" in done.out
     assert not (tmp_path / "none").exists()
+
+
+def test_the_demo_says_how_far_it_is_without_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_command, "SILENCE", 0.005)
+
+    done = run_karenina("demo", "--recorded", "--output", tmp_path / "out.jsonl", plugins=Plugins.discover())
+
+    assert re.search(r"^\d+ s: \d+ of 14 answered, \d+ judged$", done.err, re.MULTILINE)
 
 
 def test_the_recorded_demo_names_prompts_without_a_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,12 +71,13 @@ class Demo:
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
     """Download a model if it is not installed yet. Raises `PullError` if the download fails."""
-    from karenina_local.download import pull
-    from karenina_local.model_command import progress_bar
     from karenina_local.store import state_of
 
     if state_of(model).installed:
         return
+    from karenina_local.download import pull
+    from karenina_local.model_command import progress_bar
+
     note(
         f"Downloading {model.title}: {model.megabytes} MB, licence {model.licence}, "
         f"SHA-256 {model.sha256[:12]}..., saved in {state_of(model).path.parent}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigOptions, benchmark_argument
+from karenina_cli.output.progress_lines import call_every
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
@@ -62,7 +62,8 @@ def check(
             return read_configuration(benchmark, setup.config, setup.settings)
 
         columns = tables.parse()
-        with _Progress(screen, file) as progress:
+        progress = _Progress(screen, file)
+        with call_every(_EVERY, progress.print_line):
             content, report = check_file(
                 file,
                 "all" if trust_all else None,
@@ -92,26 +93,15 @@ class _Progress:
         self._file = file
         self._step = ""
         self._done, self._total = 0, 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._print, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def update(self, step: str, done: int, total: int) -> None:
         """Record how many of all questions are finished in a step."""
         self._step, self._done, self._total = step, done, total
 
-    def _print(self) -> None:
-        """Print a line at intervals until the check ends."""
-        while not self._ended.wait(_EVERY):
-            counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
-            self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
+    def print_line(self) -> None:
+        """Print what has been done so far."""
+        counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
+        self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
 
 
 def _try_plans(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
 from karenina_cli.input.options import ResultsJSON
+from karenina_cli.output.progress_lines import call_every
 from karenina_core.hooks import hookimpl
 from karenina_terminal.options import output_option
 from karenina_terminal.screen import get_screen
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from karenina_cli.hookspecs import Demo
-    from karenina_engine.progress.observers import RunStarted, StageStarted
+    from karenina_engine.progress.observers import StageStarted
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_terminal.screen import Screen
 
@@ -98,23 +98,14 @@ def _offered(screen: Screen) -> Demo:
     return demos[0]
 
 
-class _Ticker:
-    """An observer of a run that prints how far it is whenever nothing has been printed for some seconds.
-
-    As a context manager, it prints until the block is left.
-    """
+class _Progress:
+    """An observer of a run of `items` that prints how far it is if no result has been printed for some seconds."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._began = self._printed = time.monotonic()
-        self._items = self._answered = self._judged = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._tick, daemon=True)
-
-    @hookimpl
-    def karenina_run_started(self, event: RunStarted) -> None:
-        """Store the number of items."""
-        self._items = event.items
+        self._answered = self._judged = 0
+        self.items = 0
 
     @hookimpl
     def karenina_stage_finished(self, event: StageStarted) -> None:
@@ -127,24 +118,13 @@ class _Ticker:
         self._judged += 1
         self._printed = time.monotonic()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        """Stop printing."""
-        self._ended.set()
-        self._thread.join()
-
-    def _tick(self) -> None:
-        """Print a line now and then until the run has ended."""
-        while not self._ended.wait(0.5):
-            now = time.monotonic()
-            if now - self._printed >= SILENCE:
-                self._printed = now
-                self._screen.note(
-                    f"{now - self._began:.0f} s: {self._answered} of {self._items} answered, {self._judged} judged"
-                )
+    def print_line(self) -> None:
+        """Print the counts, unless something was printed a short time ago."""
+        now = time.monotonic()
+        if now - self._printed >= SILENCE:
+            self._printed = now
+            counts = f"{self._answered} of {self.items} answered, {self._judged} judged"
+            self._screen.note(f"{now - self._began:.0f} s: {counts}")
 
 
 def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *, show: bool) -> VerificationResultSet:
@@ -161,8 +141,9 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)
-    ticker = _Ticker(screen)
-    session = prepare_session(RunRequest(benchmark, VerificationConfig(**config), observers=[ticker]))
+    progress = _Progress(screen)
+    session = prepare_session(RunRequest(benchmark, VerificationConfig(**config), observers=[progress]))
+    progress.items = len(session)
     done = 0
 
     def report(result: VerificationResult) -> None:
@@ -175,7 +156,7 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    with ticker:
+    with call_every(SILENCE / 8, progress.print_line):
         return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
