@@ -339,8 +339,7 @@ class _Repeated:
 def _note_repeated(path: Path, place: str, count: int) -> None:
     """Log, once per process, that a file contains the same results more than once."""
     logger.warning(
-        "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated "
-        "lines",
+        "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated lines",
         path,
         quantity(count, "result"),
         place,
