@@ -1,8 +1,8 @@
 """Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
 
 uv installs what `pip install karenina` installs or, with `--all`, every wheel. The wheels of other projects come from
-its index, those of this repository only from the folder. All plugins must load. With `--demo`, `karenina demo` is run,
-which needs its two models.
+its index, those of this repository only from the folder. All plugins must load, and `karenina demo --recorded` must
+work. With `--demo`, the demo is also run with its two models.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
     if broken or not any(one["state"] == "loaded" for one in plugins):
         raise Unusable(f"plugins cannot be loaded: {', '.join(broken) or 'all'}")
+    environment.run("karenina", "demo", "--recorded")
     if demo:
         environment.run("karenina", "demo")
 
@@ -92,7 +93,7 @@ def main() -> int:
     """Parse the arguments, install and use the wheels, and return the exit code."""
     parser = argparse.ArgumentParser(description="Install built wheels into a fresh environment and use them.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels built by scripts/build_wheels.py")
-    parser.add_argument("--demo", action="store_true", help="also run `karenina demo`")
+    parser.add_argument("--demo", action="store_true", help="also run `karenina demo` with its models")
     parser.add_argument("--all", action="store_true", help="install every wheel, which downloads about 600 MB")
     given = parser.parse_args()
     if not list(given.folder.glob("karenina-*.whl")):
