@@ -78,7 +78,7 @@ def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytes
 )
 def test_a_blocked_stage_that_no_setting_needs_is_omitted(blocked: str, settings: dict[str, Any]) -> None:
     left_out = {left.name: left.why for left in plan(blocked, **settings).left_out}
-    assert "the plugin of this stage is not used: excluded by [plugins] or KARENINA_PLUGINS" in left_out.values()
+    assert "its plugin is not used: excluded by [plugins] or KARENINA_PLUGINS" in left_out.values()
 
 
 def test_a_stage_that_the_question_asks_for_may_be_blocked() -> None:

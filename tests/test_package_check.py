@@ -84,7 +84,7 @@ def flawed_hook(head: str, body: str, finding: str) -> Flaw:
 
 FLAWS: dict[str, Flaw] = {
     "cannot-load": (STAGES, "raise RuntimeError('the wrong machine')", CORE, "RuntimeError: the wrong machine"),
-    "other-version": (STAGES, STAGE + "    karenina_api = 2\n", CORE, "for version 2 of the plugin interface"),
+    "other-version": (STAGES, STAGE + "    karenina_api = 2\n", CORE, "requires version 2 of the plugin interface"),
     "wrong-group": (
         "karenina.stage",
         STAGE,

@@ -64,7 +64,7 @@ BROKEN = {
     "AssertionError": ("assert False, 'the wrong machine'", "the wrong machine"),
     "SyntaxError": ("def", "invalid syntax"),
     "MissingObject": ("", "no attribute 'plugin'"),
-    "NewerInterface": (STAGE.replace("WordCount", "NewerInterface") + "    karenina_api = 2\n", "for version 2 of the"),
+    "NewerInterface": (STAGE.replace("WordCount", "NewerInterface") + "    karenina_api = 2\n", "requires version 2 of the"),
     "UnknownHook": (
         STAGE.replace("karenina_extra_stages", "karenina_extra_stage"),
         "unknown hook 'karenina_extra_stage'",
@@ -75,10 +75,10 @@ BROKEN = {
         STAGE.replace("karenina_extra_stages", "karenina_parse_template")
         .replace("WordCount", "WrongHook")
         .replace("def execute", "slot = None\n    def execute"),
-        "use the karenina_extra_stages hook",
+        "use karenina_extra_stages",
     ),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
-    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "must be a stage class"),
+    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "must be a class with a name"),
     "WrongScope": (
         STAGE.replace("WordCount", "WrongScope").replace("def execute", "scope = 'items'\n    def execute"),
         'write scope = "item"',
@@ -231,7 +231,7 @@ def test_one_line_chooses_the_second_parser(site: Environment, wheels: Wheels) -
 
     assert (before["outcome"], after["outcome"]) == ("parse_error", "correct")
     left_out = site.printed("plan", "--config", str(chosen))["left_out"]
-    assert {"name": "ParseTemplate", "why": "[slots] parse_template names other stages"} in left_out
+    assert {"name": "ParseTemplate", "why": "[slots] parse_template names others"} in left_out
 
 
 # ---- what is broken
@@ -321,7 +321,7 @@ def test_a_broken_plugin_of_ours_is_not_called_missing(site: Environment) -> Non
     done = site.karenina("plan", "--set", "abstention_enabled=true", script=True)
 
     assert done.returncode == 2
-    assert "abstention_enabled: the plugin that owns this setting is not available; karenina-checks" in done.stderr
+    assert "abstention_enabled: the plugin of this setting is not available; karenina-checks" in done.stderr
     assert "cannot be used: ImportError: the wrong library" in done.stderr
     assert "pip install" not in done.stderr
 
@@ -416,7 +416,7 @@ def test_an_adapter_cannot_take_the_name_of_another_package(site: Environment, w
     refused = plugin(site, "parrot.echo", "macaw")
 
     assert refused["state"] == "failed"
-    assert refused["failure"] == "the name 'parrot.echo' must begin with the package prefix 'macaw.'"
+    assert refused["failure"] == "the name 'parrot.echo' must begin with 'macaw.'"
     assert site.printed("run", benchmark, "--config", config)["results"][0]["outcome"] == "correct"
 
 
@@ -451,6 +451,6 @@ class plugin:
     site.install(wheels.package("greedy", "0.1", [(STAGES, "Greedy")], source))
 
     assert (
-        "Settings is defined in other_package, but the plugin's names begin with greedy."
+        "Settings is defined in other_package; define it in the plugin's own package, greedy"
         in (plugin(site, "Greedy", "greedy")["failure"])
     )

@@ -238,7 +238,7 @@ def test_a_setting_of_a_missing_plugin_says_what_to_install(name: str) -> None:
     distribution = read_catalog()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
-        f"{name}: the plugin that owns this setting is not available; {distribution} is not installed: "
+        f"{name}: the plugin of this setting is not available; {distribution} is not installed: "
         f"{install_command(distribution)}"
     ]
 

@@ -351,18 +351,18 @@ def the_plan_says(plugins: Plugins) -> str:
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         (
             "in_the_wrong_slot",
-            "Early is offered through the karenina_parse_template hook, but declares slot = None; use the "
+            "Early is offered through karenina_parse_template, but declares slot = None; use the "
             "karenina_extra_stages hook",
         ),
-        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use the karenina_parse_template hook"),
+        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
         (
             "in_two_slots",
-            "the stage Early was offered twice, the second time through karenina_extra_stages; offer it only once",
+            "the stage Early was offered twice, also through karenina_extra_stages; offer it once",
         ),
         ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately; use plain @hookimpl"),
         ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but each plugin is called separately"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
-        ("canary", "offers no stage; offer one, or remove the entry point"),
+        ("canary", "offers no stage; name the entry point after the stage that it offers"),
     ],
 )
 def test_a_broken_plugin_offers_nothing_and_says_why(places: Places, target: str, reason: str) -> None:

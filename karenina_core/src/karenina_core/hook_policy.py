@@ -41,7 +41,5 @@ def version_mismatch(thing: object) -> str | None:
     The version is the attribute `karenina_api`; without it, there is no mismatch.
     """
     version = getattr(thing, "karenina_api", API_VERSION)
-    differs = (
-        f"the plugin was made for version {version} of the plugin interface, but this core has version {API_VERSION}"
-    )
+    differs = f"it requires version {version} of the plugin interface, but this core has version {API_VERSION}"
     return None if version == API_VERSION else differs

@@ -71,10 +71,7 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
     """
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
-        raise ValueError(
-            f"{model.__name__} is defined in {package}, but the plugin's names begin with {mine}; define the class in "
-            "the plugin's own package"
-        )
+        raise ValueError(f"{model.__name__} is defined in {package}; define it in the plugin's own package, {mine}")
 
 
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:

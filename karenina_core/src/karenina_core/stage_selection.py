@@ -103,13 +103,9 @@ class StageSelection:
                 place = f"slot {other.slot.config_name}" if other.slot is not None else "no slot"
                 self.problems.append(f"{line} names {name}, which is a stage for {place}; name a stage for this slot")
             else:
-                self.problems.append(
-                    f"{line} names {name}, but {_describe_missing_stage(name, self.failures, by_name)}"
-                )
+                self.problems.append(f"{line} names {name}: {_describe_missing_stage(name, self.failures, by_name)}")
                 self.empty.add(slot)
-        self.left_out += [
-            (offer.stage.name, f"{line} names other stages") for offer in here if offer.stage.name not in names
-        ]
+        self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Select the stage for a single-stage slot: the included stage with the highest precedence, or
@@ -229,9 +225,7 @@ class StageSelection:
         for name, by_type in sorted(types.items()):
             if len(by_type) > 1:
                 views = "; ".join(f"{type} for {', '.join(sorted(stages))}" for type, stages in sorted(by_type.items()))
-                self.problems.append(
-                    f"the artifact {name!r} is declared with several types ({views}); block one of these plugins"
-                )
+                self.problems.append(f"the artifact {name!r} has several types ({views}); block one of these plugins")
 
     def drop_unmet_stages(self, named: set[str]) -> None:
         """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
@@ -280,9 +274,7 @@ def select(
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
     there = {candidate.stage.name for candidate in candidates}
-    chosen.left_out += [
-        (name, f"the plugin of this stage is not used: {why}") for name, why in failures.items() if name not in there
-    ]
+    chosen.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
         here = [candidate for candidate in candidates if candidate.slot is slot]

@@ -128,7 +128,7 @@ def test_results_that_occur_twice_are_reported(tmp_path: Path, caplog: pytest.Lo
     for name, count in (("joined.jsonl", 4), ("joined.json", 3)):
         assert len(list(read_results(tmp_path / name))) == count
     texts = [record.getMessage() for record in caplog.records]
-    assert [text.partition("joined")[2].partition(":")[0] for text in texts] == [
+    assert [text.partition("joined")[2].partition(". ")[0] for text in texts] == [
         f".jsonl contains 2 results more than once, the first at line {2 * len(lines) - 1}",
         f".json contains 1 result more than once, the first at result {len(lines) + 1}",
     ]

@@ -187,8 +187,8 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     assert done.code == 0
     assert done.json["questions"] == 1
     problems = {problem["place"]: problem["problem"] for problem in done.json["problems"]}
-    assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
-    assert problems["line 2"].startswith("the JSON is not valid")
+    assert set(problems) == {"line 2, column 2", "line 3", "line 4", "line 5", "line 6"}
+    assert problems["line 2, column 2"].startswith("the JSON is not valid")
     assert problems["line 4"].startswith("the row has no question (mapped paths: question)")
     assert problems["line 5"] == "question: the value is an object with the keys a, not text"
     assert "unpaired surrogate" in problems["line 6"]

@@ -73,16 +73,12 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
-        raise PluginError(
-            f"{plugin!r} offers {stage!r} through the {hook} hook; every stage must be a stage class with a name"
-        )
+        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but a stage must be a class with a name")
     slot = STAGE_HOOKS[hook]
     for key, stated in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
         if isinstance(stated, Slot | None) and stated is not slot:
             home = next(owner for owner, slot in STAGE_HOOKS.items() if slot is stated)
-            raise PluginError(
-                f"stage {name} is offered through the {hook} hook, but declares {key} = {stated}; use the {home} hook"
-            )
+            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {stated}; use {home}")
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)

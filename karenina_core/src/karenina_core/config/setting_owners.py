@@ -81,8 +81,7 @@ class CoreSettings(BaseModel):
     max_reply_bytes: int = Field(
         default=MAX_REPLY_BYTES,
         gt=0,
-        description="Maximum size of one reply in bytes after decompression, unless the model sets its own; a larger "
-        "reply is an error.",
+        description="Maximum size of one reply in bytes, decompressed; more is an error. Models may set their own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     stream_timeout: float = Field(
@@ -207,8 +206,7 @@ def all_settings() -> dict[str, Setting]:
             other = settings.get(name)
             if name in shipped and not model.__module__.startswith(shipped[name].replace("-", "_")):
                 problems.append(
-                    f"the configuration name {name!r}, declared by {distribution}, belongs to {shipped[name]}; use a "
-                    "different name"
+                    f"the name {name!r} declared by {distribution} belongs to {shipped[name]}; use a different name"
                 )
             if other is None:
                 settings[name] = Setting(name, distribution, model, info)

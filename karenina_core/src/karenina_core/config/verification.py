@@ -155,9 +155,7 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix this."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
-        return (
-            f"{name}: the plugin that owns this setting is not available; {active_plugins().why_absent(distribution)}"
-        )
+        return f"{name}: the plugin of this setting is not available; {active_plugins().why_absent(distribution)}"
     listed = "; `karenina config` lists all names"
     package = plain.partition("." if plain == name else "__")[0]
     if package != plain and package not in third_parties():

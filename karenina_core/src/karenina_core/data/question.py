@@ -57,22 +57,17 @@ class Question(BaseModel, defer_build=True):
     dynamic_rubric: DynamicRubric | None = Field(
         default=None, description="Traits that are scored only for answers that contain their concept."
     )
-    workspace_path: str | None = Field(
-        default=None, description="The question's folder, relative to the workspace root."
-    )
+    workspace_path: str | None = Field(default=None, description="The folder, relative to the workspace root.")
     author: JsonValue = Field(default=None, description="Who wrote the question.")
     sources: JsonValue = Field(default=None, description="Where the question comes from.")
-    metadata: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Any further information about the question."
-    )
+    metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Further information about the question.")
     date_created: str | None = Field(default=None, description="When the question was added (ISO 8601).")
     date_modified: str | None = Field(default=None, description="When the question was last changed (ISO 8601).")
     extra: dict[str, JsonValue] = Field(
         default_factory=dict, description="Fields owned by plugins (`Stage.question_settings`), keyed by full name."
     )
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Fields of the file that this version does not know; they are saved unchanged.",
+        default_factory=dict, description="Fields that this version does not know; they are saved unchanged."
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)

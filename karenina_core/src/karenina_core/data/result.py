@@ -119,11 +119,7 @@ class VerificationResult(Section):
         if self.outcome is Outcome.RUBRIC_ERROR:
             return f"not every trait could be scored: {'; '.join(self._unscored()) or 'a score is missing'}"
         if self.outcome is Outcome.SCORED:
-            return (
-                "only traits were scored"
-                if self.rubric is not None
-                else "nothing was evaluated because there are no traits"
-            )
+            return "only traits were scored" if self.rubric is not None else "there is nothing to evaluate"
         return "; ".join(parts) or "verify() returned False"
 
     def undecided_fields(self) -> list[str]:

@@ -67,9 +67,7 @@ class VerificationResultMetadata(Section):
     parsing_system_prompt: str | None = None
     completed_without_errors: bool = True
     error: str | None = None
-    execution_time: float = Field(
-        default=0.0, description="Processing time in seconds, including the time for the answer."
-    )
+    execution_time: float = Field(default=0.0, description="Seconds of processing, including the answer.")
     timestamp: str = Field(default="", description="When the item ended, in ISO 8601 format (UTC, with microseconds).")
     files: list[KeptFile] = Field(default=[], description="Files that stages and adapters provided for the item.")
 
@@ -142,8 +140,7 @@ class VerificationResultRubric(Section):
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
     llm_trait_scores: dict[str, int | bool | dict[str, Any] | None] | None = Field(
-        default=None,
-        description='Scores by trait name; for traits of kind "template", the values that the judge filled in.',
+        default=None, description='Scores by trait; for kind "template", the values that the judge filled in.'
     )
     llm_trait_labels: dict[str, str] | None = None
     llm_trait_reasoning: dict[str, str] | None = None

@@ -116,13 +116,9 @@ class ModelConfig(StrictSettings, defer_build=True):
         description="Time limit for one whole streamed reply in seconds; by default, the run's limit.",
         json_schema_extra={"allowed_in_files": "never"},
     )
-    agent_timeout: float | None = Field(
-        default=None, gt=0, description="Time limit for one agent run in seconds, including tools."
-    )
+    agent_timeout: float | None = Field(default=None, gt=0, description="Time limit for one agent run, in seconds.")
     agent_max_turns: int = Field(
-        default=25,
-        ge=1,
-        description="Maximum number of turns of an answering agent; each reply from the model is one turn.",
+        default=25, ge=1, description="Maximum turns of an answering agent; each reply of the model is one turn."
     )
     manual_traces: ManualTraces | None = Field(
         default=None,
@@ -133,8 +129,7 @@ class ModelConfig(StrictSettings, defer_build=True):
         default=None,
         exclude=True,
         repr=False,
-        description="Folder that must contain the model's files after links are resolved; by default, the files may "
-        "be anywhere.",
+        description="Folder that must contain the model's files, with links resolved; by default, any folder may.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(

@@ -222,9 +222,7 @@ class Plugins:
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
-                        raise PluginError(
-                            f"the {each} {name} was offered twice, the second time through {hook}; offer it only once"
-                        )
+                        raise PluginError(f"the {each} {name} was offered twice, also through {hook}; offer it once")
                     offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)
@@ -233,8 +231,7 @@ class Plugins:
         if fresh and id(plugin) in self._plugins and (failure is not None or not names & named):
             self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
-        cure = f"rename the entry point after the {kind} that it offers"
-        mine = f"{', '.join(sorted(names))}; {cure}" if names else f"no {kind}; offer one, or remove the entry point"
+        mine = f"{', '.join(sorted(names)) or f'no {kind}'}; name the entry point after the {kind} that it offers"
         for info in infos:
             other = f"the entry point is named {info.name!r}, but {info.target} offers {mine}"
             problem = failure or offers.get((kind, info.name)) or (None if info.name in names else other)
@@ -256,11 +253,7 @@ class Plugins:
         Return the reason if it is rejected, or None if not.
         """
         hashing: object = plugin.__hash__
-        failure = (
-            "the plugin is not hashable; define its class with eq=False"
-            if hashing is None
-            else version_mismatch(plugin)
-        )
+        failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
             return failure
         try:

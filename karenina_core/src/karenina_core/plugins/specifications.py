@@ -128,9 +128,8 @@ class _Manager(pluggy.PluginManager):
         hook = name if options is None else options["specname"] or name
         specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
-            why = "is a wrapper, but each plugin is called separately"
-            cure = "use plain @hookimpl, and return what the plugin offers"
-            raise pluggy.PluginValidationError(plugin, f"{name} {why}; {cure}")
+            why = "each plugin is called separately; use plain @hookimpl, and return what the plugin offers"
+            raise pluggy.PluginValidationError(plugin, f"{name} is a wrapper, but {why}")
         if options is not None and not specified:
             if hook not in read_catalog()["hooks"]:
                 names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]

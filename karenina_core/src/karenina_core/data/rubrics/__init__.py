@@ -64,9 +64,7 @@ class Rubric(BaseModel, defer_build=True):
     llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Traits scored by a judge model.")
     regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Traits scored by matching a pattern.")
     callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Traits computed by a function.")
-    metric_traits: tuple[MetricRubricTrait, ...] = Field(
-        default=(), description="Traits scored by counting expected statements."
-    )
+    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Traits counting expected statements.")
     agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Traits investigated by an agent.")
     other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(
         default=(), description="Traits of kinds added by plugins."

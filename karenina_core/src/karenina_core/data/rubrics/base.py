@@ -27,17 +27,14 @@ class RubricTrait(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="The kind of trait.")
-    name: str = Field(
-        min_length=1, description="The trait's name, unique within the rubric; scores are stored under this name."
-    )
+    name: str = Field(min_length=1, description="The trait's name, unique within the rubric, for its scores.")
     description: str | None = Field(default=None, description="A description of the quality, shown to judges.")
     summary: str | None = Field(default=None, description="The concept in a few words, used in presence checks.")
     higher_is_better: bool | None = Field(
         default=True, description="Whether a higher score is better; None if scores have no direction."
     )
     unread: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Fields of the file that this version does not know; they are saved unchanged.",
+        default_factory=dict, description="Fields that this version does not know; they are saved unchanged."
     )
 
     @model_validator(mode="after")
@@ -103,9 +100,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
-        raise ValueError(
-            f"the trait has no `type` (its fields are {sorted(data)}); set `type` to one of {', '.join(_KINDS)}"
-        )
+        raise ValueError(f"the trait with fields {sorted(data)} has no `type`; use one of {', '.join(_KINDS)}")
     kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
     return kind.model_validate(dict(data))
 
@@ -132,8 +127,7 @@ class ScaledTrait(RubricTrait):
     min_score: int | None = Field(default=None, description='For kind "score": the lowest score (default 1).')
     max_score: int | None = Field(default=None, description='For kind "score": the highest score (default 5).')
     classes: dict[str, str] | None = Field(
-        default=None,
-        description='For kind "literal": the class names and their descriptions, from the lowest class to the highest.',
+        default=None, description='For kind "literal": class names and descriptions, lowest class first.'
     )
     template_schema: dict[str, JsonValue] | None = Field(
         default=None, description='For kind "template": the JSON Schema of the values that the judge fills in.'
@@ -166,8 +160,7 @@ class ScaledTrait(RubricTrait):
         """
         if (self.classes is not None) != (self.kind == "literal"):
             raise ValueError(
-                'kind "literal" requires `classes` (an ordered mapping of names to descriptions), and no other kind '
-                "accepts them"
+                'kind "literal" requires `classes` (names and descriptions, in order); no other kind accepts them'
             )
         if (self.template_schema is not None) != (self.kind == "template"):
             raise ValueError('kind "template" requires `template_schema`, and no other kind accepts it')
@@ -186,9 +179,7 @@ class ScaledTrait(RubricTrait):
             if low >= high:
                 raise ValueError(f"min_score ({low}) must be below max_score ({high})")
         elif low is not None or high is not None:
-            raise ValueError(
-                f'min_score and max_score are allowed only for kind "score", not for "{self.kind}"; remove them'
-            )
+            raise ValueError(f'min_score and max_score are only for kind "score", not "{self.kind}"; remove both')
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
         return self

@@ -59,17 +59,13 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
         """
         if "." in self.name:
             raise ValueError(
-                f"the name {self.name!r} contains a dot, which separates the trait from the field in results; remove "
-                "the dot"
+                f"the name {self.name!r} contains a dot, which separates trait and field in results; remove the dot"
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
             raise ValueError("materialize_trace requires a trace, but context_mode 'workspace_only' excludes traces")
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(
-                f"model_override.{keys[0]} is an API key; set the key in the environment instead, for example as "
-                "OPENAI_API_KEY"
-            )
+            raise ValueError(f"model_override.{keys[0]} is an API key; use a variable such as OPENAI_API_KEY instead")
         return self
 
 
@@ -133,10 +129,7 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
             with suppress(ValueError):  # a function of C may not state its parameters
                 inspect.signature(function).bind("")
         except TypeError as error:
-            why = (
-                f"the function of trait {name!r} must be callable with the answer text as its only argument, as in "
-                f"f(text): {error}"
-            )
+            why = f"the function of trait {name!r} must be callable with only the answer text: {error}"
             raise ValueError(why) from error
         path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
         importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")
@@ -244,9 +237,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["metric"] = "metric"
-    evaluation_mode: Literal["tp_only", "full_matrix"] = Field(
-        default="tp_only", description="Which lists of instructions are given."
-    )
+    evaluation_mode: Literal["tp_only", "full_matrix"] = Field(default="tp_only", description="Which lists are used.")
     metrics: tuple[Metric, ...] = Field(min_length=1, description="The metrics to report.")
     tp_instructions: tuple[str, ...] = Field(
         min_length=1, description="What the answer should contain, as separate statements."
@@ -265,16 +256,10 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
             raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
         if self.evaluation_mode == "full_matrix":
             if not self.tn_instructions:
-                raise ValueError(
-                    "evaluation_mode 'full_matrix' requires tn_instructions, which state what the answer should not "
-                    "contain"
-                )
+                raise ValueError("'full_matrix' requires tn_instructions, which state what answers must not contain")
             return self
         if self.tn_instructions:
-            raise ValueError(
-                "evaluation_mode 'tp_only' does not use tn_instructions; set evaluation_mode to 'full_matrix' to use "
-                "them"
-            )
+            raise ValueError("evaluation_mode 'tp_only' does not use tn_instructions; 'full_matrix' uses them")
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(
