@@ -64,7 +64,10 @@ BROKEN = {
     "AssertionError": ("assert False, 'the wrong machine'", "the wrong machine"),
     "SyntaxError": ("def", "invalid syntax"),
     "MissingObject": ("", "no attribute 'plugin'"),
-    "NewerInterface": (STAGE.replace("WordCount", "NewerInterface") + "    karenina_api = 2\n", "requires version 2 of the"),
+    "NewerInterface": (
+        STAGE.replace("WordCount", "NewerInterface") + "    karenina_api = 2\n",
+        "requires version 2 of the",
+    ),
     "UnknownHook": (
         STAGE.replace("karenina_extra_stages", "karenina_extra_stage"),
         "unknown hook 'karenina_extra_stage'",

@@ -351,8 +351,7 @@ def the_plan_says(plugins: Plugins) -> str:
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         (
             "in_the_wrong_slot",
-            "Early is offered through karenina_parse_template, but declares slot = None; use the "
-            "karenina_extra_stages hook",
+            "Early is offered through karenina_parse_template, but declares slot = None; use karenina_extra_stages",
         ),
         ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
         (
