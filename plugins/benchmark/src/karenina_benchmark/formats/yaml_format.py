@@ -41,8 +41,10 @@ from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_core.namespaces import flatten, is_owned
+from karenina_core.plugins import active_plugins
 from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.source.loading import load_template
 from karenina_toolkit.files.bounded_files import open_only_below
 from karenina_toolkit.files.safe_paths import stays_below
 from karenina_toolkit.patterns import check_pattern
@@ -86,6 +88,7 @@ QUESTION_KEYS = (
     "metadata",
     "unread",
 )
+_KNOWN_KEYS = frozenset(QUESTION_KEYS)
 HEAD_KEYS = tuple(key for key in _TOP_KEYS if not key.startswith("questions"))
 _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
@@ -215,10 +218,11 @@ def read_question(section: Section, id: str) -> Question:
     problems = Problems()
     attempt = problems.attempt
     content = section.value
-    others = [key for key in content if key not in QUESTION_KEYS]
-    attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
+    others = [key for key in content if key not in _KNOWN_KEYS]
+    if others:
+        attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
-    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in content if key not in QUESTION_KEYS)
+    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in others)
     if content.get("question") in (None, "") and not misspelt:
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
@@ -326,13 +330,10 @@ def _load_declared_template(source: str, section: Section) -> Template:
     The source contains only declarations, so no code is executed. If the source cannot be loaded, plugins are loaded,
     because they may add primitives.
     """
-    from karenina_core import plugins
-    from karenina_template.templates import load_template
-
     try:
         return load_template(source)
     except TemplateError:
-        plugins.active_plugins()
+        active_plugins()
     try:
         return load_template(source)
     except TemplateError as error:
