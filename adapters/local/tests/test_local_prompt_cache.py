@@ -20,9 +20,9 @@ from karenina_local.ports import LocalLLM, LocalParser
 from karenina_local.server import POOL
 
 RULES = (
-    " ".join(f"Rule {number}: name the city, and nothing else." for number in range(30)) + ' As JSON: {"city": "Rome"}'
+    " ".join(f"Rule {number}: name the city, and nothing else." for number in range(14)) + ' As JSON: {"city": "Rome"}'
 )
-COLOURS = " ".join(f"Rule {number}: name the colour, and nothing else." for number in range(30))
+COLOURS = " ".join(f"Rule {number}: name the colour, and nothing else." for number in range(14))
 CITIES = ("Paris", "Rome", "Lyon")
 FORM = {"type": "object", "properties": {"city": {"type": "string", "enum": [*CITIES]}}, "required": ["city"]}
 
@@ -88,7 +88,7 @@ def test_instructions_are_evaluated_once_for_all_runs(folder: Path, model: Calla
     (later,) = read_tokens(model(), prompt("I live in Rome."))
     (others,) = read_tokens(model(threads=2, context=512), prompt("I live in Rome."))
 
-    assert first > 300
+    assert first > 140
     assert max(second, later) < 40
     assert others == first, "another context size has files of its own"
     assert {file.suffix for file in folder.iterdir()} == {prompt_cache.SUFFIX}
@@ -107,7 +107,14 @@ def test_replies_are_the_same_whatever_was_evaluated_before(folder: Path, model:
     assert len(list(folder.iterdir())) == 1
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[: len(data) // 2], lambda _: b"ggsq?"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-1],  # llama.cpp itself crashes on it
+        pytest.param(lambda data: data[: len(data) // 2], marks=pytest.mark.release),
+        pytest.param(lambda _: b"ggsq?", marks=pytest.mark.release),
+    ],
+)
 def test_a_damaged_file_is_replaced(
     folder: Path, model: Callable[..., ModelConfig], damage: Callable[[bytes], bytes]
 ) -> None:
@@ -130,7 +137,7 @@ def test_a_folder_that_others_can_write_is_not_read(
 
     first, second = read_tokens(model(), prompt("I live in Rome."), prompt("I live in Lyon."))
 
-    assert (first > 300, second < 40) == (True, True), "they are kept for the run, elsewhere"
+    assert (first > 140, second < 40) == (True, True), "they are kept for the run, elsewhere"
     assert file.stat().st_mtime_ns == before
     assert f"evaluated prompts are not kept after this run: the state folder {folder} is writable by" in caplog.text
 
@@ -178,7 +185,7 @@ def test_two_servers_can_save_the_same_prompt_at_once(folder: Path, model: Calla
 
 
 def test_files_used_least_recently_are_deleted(folder: Path, model: Callable[..., ModelConfig]) -> None:
-    tight = model(prompt_cache=12)  # one file has 8 MB
+    tight = model(prompt_cache=6)  # one file has 4 MB
     abandoned = folder / f"x{prompt_cache.UNFINISHED}"
     read_tokens(tight, prompt("Rome."))
     abandoned.write_text("of a process that was killed long ago")
@@ -186,7 +193,7 @@ def test_files_used_least_recently_are_deleted(folder: Path, model: Callable[...
 
     counts = read_tokens(tight, prompt("Red.", COLOURS), prompt("Blue.", COLOURS), prompt("Rome."))
 
-    assert [count > 300 for count in counts] == [True, False, True]
+    assert [count > 140 for count in counts] == [True, False, True]
     assert len(list(folder.iterdir())) == 1
 
 
