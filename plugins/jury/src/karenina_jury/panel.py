@@ -153,6 +153,7 @@ class JuryPanel:
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
         """Return the result determined by the vote or by the stronger judge.
 
+        The stronger judge, if there is one, is asked if the vote is undecided or a judge's ballot is missing.
         Records in `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
         `vote.asked`. If no judge can judge the answer, or there is no verdict, the result is that of the first judge,
         in the latter case marked as not judged.

@@ -212,7 +212,10 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
 
 
 def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
-    """Add the fields owned by plugins to the schema of a trait kind."""
+    """Add the fields of traits owned by plugins to the schema of a trait kind, which keeps its own properties.
+
+    `owned` contains the schemas of some of these fields; the others may have any value.
+    """
     properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
     defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
 

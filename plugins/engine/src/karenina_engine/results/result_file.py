@@ -318,8 +318,8 @@ class ResultFile:
     def sort_lines(self) -> None:
         """Sort the lines by their indexes, and the rows of the table by their text.
 
-        The file is replaced atomically, or left unchanged if sorting fails. Raises `OSError` if the file cannot be
-        written, or was replaced or changed by another program.
+        The file is replaced atomically, or left unchanged if sorting fails. Nothing can be added to this object
+        afterwards. Raises `OSError` if the file cannot be written, or was replaced or changed by another program.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)

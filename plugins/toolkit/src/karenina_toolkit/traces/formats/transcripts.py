@@ -53,9 +53,10 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` starts with a role and contains an assistant's role after it.
+    """Return whether `text` is a transcript that contains a message of an assistant.
 
-    The first role must be the user's or the system's, unless the text was printed by LangChain.
+    It must start with the role of a user or the system, followed later by that of an assistant. A text printed by
+    LangChain must start with a heading, and one of its headings, possibly the first, must be that of an AI message.
     """
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
