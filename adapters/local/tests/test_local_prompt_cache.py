@@ -211,3 +211,27 @@ def test_a_call_does_not_time_out_while_it_waits_for_its_turn(folder: Path, mode
             await port.aclose()
 
     assert asyncio.run(run())
+
+
+def test_a_cancelled_call_gives_its_slot_back_after_its_file_is_saved(
+    folder: Path, model: Callable[..., ModelConfig]
+) -> None:
+    def unfinished() -> list[Path]:
+        return [file for file in folder.glob("*") if file.suffix == prompt_cache.UNFINISHED]
+
+    async def run() -> int:
+        port, caught = LocalLLM(model()), 0
+        try:
+            for number in range(8):
+                call = asyncio.ensure_future(port.invoke(prompt("I live in Rome.", f"{number}: {RULES}")))
+                while not unfinished() and not call.done():
+                    await asyncio.wait([call], timeout=0.0005)
+                if call.cancel():
+                    caught += 1
+                    await asyncio.wait([call])
+                    assert not unfinished()
+        finally:
+            await port.aclose()
+        return caught
+
+    assert asyncio.run(run()) > 0

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karenina_local.plain_text import PlainTextClient
 from karenina_local.prompt_cache import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Message
     from karenina_local.server import Address, LlamaServer
     from karenina_openai.client import Watch
 
+T = TypeVar("T")
 LEAST_CHARACTERS: Final = 400
 """Constant starts with fewer characters are evaluated faster than they are restored from a file."""
 
@@ -61,10 +62,10 @@ class SlotClient(PlainTextClient):
         """
         start = await self._render_start(messages, wire)
         at = Slot(f"{self._address.url}/slots/{slot}", self._address.key)
-        if await asyncio.to_thread(self._prompts.restore, at, start):
+        if await _to_its_end(self._prompts.restore, at, start):
             return
         await self._completions.post(messages, [], prompt=start, id_slot=slot, cache_prompt=False, n_predict=0)
-        await asyncio.to_thread(self._prompts.save, at, start)
+        await _to_its_end(self._prompts.save, at, start)
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
         """Return the text of a prompt up to the content of the first message after the constant ones.
@@ -77,3 +78,13 @@ class SlotClient(PlainTextClient):
             reply = await self._template.post(messages, [*wire, {"role": "user", "content": mark}])
             self._starts[key] = str(reply["prompt"]).partition(mark)[0]
         return self._starts[key]
+
+
+async def _to_its_end(call: Callable[[Slot, str], T], slot: Slot, start: str) -> T:
+    """Return what a call in a thread returns. If cancelled, wait until the call, which uses the slot, has ended."""
+    task = asyncio.ensure_future(asyncio.to_thread(call, slot, start))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -156,9 +156,9 @@ class Labelling:
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
         """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
 
-        The suffix tells which of the two it is. `labeller` gave the labels in a sheet, unless a row names somebody
-        else; what a sheet leaves out is taken from the labeller's earlier label. Nothing is written. Raises
-        `ConfigError` if the file cannot be read or contains a malformed label.
+        The file's suffix distinguishes the two. Rows of a sheet that do not name a labeller belong to `labeller`, and
+        their empty cells take their values from the labeller's earlier label. Nothing is written. Raises `ConfigError`
+        if the file cannot be read or contains a malformed label.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
