@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core.catalog import Catalog
-from karenina_core.config import registered_adapters
 from karenina_core.config.setting_owners import settings_models
 from karenina_core.namespaces import owned_fields
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 
 def members(checkout: Path) -> list[str]:

@@ -18,7 +18,6 @@ from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.plan import PlanError
@@ -27,6 +26,7 @@ from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.check.planner import Planner
+from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
 pytestmark = pytest.mark.alone
 

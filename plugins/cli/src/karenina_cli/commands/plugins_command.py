@@ -184,8 +184,8 @@ def describe_plugins() -> list[dict[str, Any]]:
     Adapters of this project that are not installed have the state `not installed` and no version.
     """
     from karenina_core import plugins
-    from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
+    from karenina_toolkit.plugin_lookup import registered_adapters
 
     current = plugins.active_plugins()
     registered_stages(current)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.config import all_settings, find_adapter, registered_adapters
+from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
@@ -24,6 +24,7 @@ from karenina_engine.check.stage_checks import check_configuration, check_models
 from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

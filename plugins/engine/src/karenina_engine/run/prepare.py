@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.config import plugins_of
 from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
@@ -40,6 +39,7 @@ from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
