@@ -20,7 +20,7 @@ from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
-from karenina_toolkit.plugin_lookup import registered_adapters
+from karenina_toolkit.plugin_lookup import registered_adapters, specified_hooks
 
 
 def members(checkout: Path) -> list[str]:
@@ -98,7 +98,7 @@ def survey(names: list[str]) -> Catalog:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
-    found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}
+    found["hooks"] = {hook.name: hook.distribution for hook in specified_hooks(plugins)}
     found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {
         one.spec.interface: one.distribution for one in registered_adapters(plugins) if one.spec.recorded

@@ -37,10 +37,10 @@ from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
-from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions
+from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions, specified_hooks
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
-HOOKS = sorted(hook.name for hook in Plugins().specifications.hooks() if hook.distribution in SHARED)
+HOOKS = sorted(hook.name for hook in specified_hooks(Plugins()) if hook.distribution in SHARED)
 TESTED: set[str] = set()
 
 

@@ -1,7 +1,8 @@
-"""The plugins that a configuration selects, and what they provide: adapters, and instructions for prompts."""
+"""The plugins that a configuration selects, and what they provide: adapters, hooks, and instructions for prompts."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,25 @@ class RegisteredAdapter:
     spec: AdapterSpec
     distribution: str
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A hook: its name, its owner, and the documentation of its specification."""
+
+    name: str
+    distribution: str
+    version: str
+    description: str
+
+
+def specified_hooks(plugins: Plugins) -> list[Hook]:
+    """Return the hooks that plugins may implement, starting with the core's, in the order of their modules."""
+    return [
+        Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
+        for owner in plugins.specifications.owners
+        for name in owner.hooks
+    ]
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
