@@ -13,9 +13,9 @@ from command_runs import run_karenina
 
 from karenina_cli.commands.doctor_command import check_plugins
 from karenina_core import hookimpl
-from karenina_core.hook_policy import policy_of
 from karenina_core.plugins import Plugins
 from karenina_engine.check.plugin_checks import warn_about_plugins
+from karenina_toolkit.hook_policy import policy_of
 
 ROOT = Path(__file__).parents[1]
 OWNERS = Plugins().specifications.owners
@@ -48,7 +48,7 @@ def test_every_hook_is_implemented_by_a_member_or_an_example(name: str) -> None:
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
     """Return a plugin that implements a deprecated hook of another distribution."""
     (tmp_path / "old_hooks.py").write_text(
-        "from karenina_core.hook_policy import HookPolicy\nfrom karenina_core.hooks import hookspec\n\n\n@hookspec\n"
+        "from karenina_core.hooks import hookspec\nfrom karenina_toolkit.hook_policy import HookPolicy\n\n\n@hookspec\n"
         f'@HookPolicy(since="0.2", deprecated="{ADVICE}")\ndef karenina_old():\n    """Offer something."""\n',
         "utf-8",
     )

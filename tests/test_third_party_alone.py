@@ -44,13 +44,13 @@ found = [planned.name for planned in plan.stages]
 """
 PORTS = """
 from karenina_core import ModelConfig
-from karenina_toolkit.plugin_lookup import find_adapter
 from karenina_core.plugins import active_plugins
 
 model = ModelConfig(
     id="m", interface="{interface}", model_name="m", endpoint_base_url="http://127.0.0.1:9", endpoint_api_key="k"
 )
-spec = find_adapter(active_plugins(), "{interface}").spec
+adapters = [offer.value for offer in active_plugins().of_kind("adapter")]
+spec = next(adapter for adapter in adapters if adapter.interface == "{interface}")
 found = [type(factory(model)).__name__ for factory in (spec.llm, spec.parser, spec.agent) if factory is not None]
 """
 FOUND = """

@@ -8,13 +8,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
-from karenina_core.errors import KareninaError, RunError, describe_error
+from karenina_core.errors import KareninaError
 from karenina_core.stage_selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
 from karenina_core.stages.state import StageAccess
@@ -23,7 +22,6 @@ from karenina_core.text import to_html
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.models.source_folder import SourceFolder
     from karenina_core.stages.stage import RegisteredStage
 
 
@@ -167,29 +165,6 @@ class Plan:
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
         """Return the stages of one scope (`answer` or `item`), in order."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
-
-    def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-        """Return the folders outside the benchmark on which the result of `question` depends.
-
-        Raises `RunError` if a stage fails to return its folders, because stored results could not be checked without
-        them.
-        """
-        folders: list[SourceFolder] = []
-        for planned in self._with_source_folders:
-            try:
-                folders += planned.stage.source_folders(config, question)
-            except Exception as error:
-                raise RunError(
-                    f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
-                    f"the result of question {question.id!r} depends: {describe_error(error)}"
-                ) from error
-        return tuple(folders)
-
-    @cached_property
-    def _with_source_folders(self) -> tuple[PlannedStage, ...]:
-        """The stages that define `source_folders` themselves."""
-        own = Stage.source_folders
-        return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan in the form printed by `karenina plan --json`."""

@@ -279,25 +279,16 @@ def read_environment() -> Iterator[tuple[str, Any]]:
         strange.difference_update(setting.environment)
         for variable in setting.environment:
             if variable in os.environ and variable != "KARENINA_PLUGINS":
-                yield name, _read_value(os.environ[variable], setting.info.annotation)
+                yield name, read_value(os.environ[variable], setting.info.annotation)
                 break
     yield from ((unknown, os.environ[unknown]) for unknown in sorted(strange - read_catalog()["variables"].keys()))
 
 
-def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`.
+def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
+    """Return the value of a setting with this annotation (None if unknown) from a variable or an option.
 
-    This is `text` itself if the setting takes strings, paths or literals, or otherwise the result of `read`, which
-    parses JSON by default and is also used for unknown names. If `read` raises `ValueError`, `text` itself is returned.
-    """
-    setting = all_settings().get(name)
-    return _read_value(text, setting.info.annotation if setting is not None else None, read)
-
-
-def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Return `text` if the annotation allows strings, paths or literals, or otherwise the result of `read`.
-
-    Returns `text` unchanged if `read` raises `ValueError`.
+    This is `text` itself if the annotation allows strings, paths or literals, or if `read`, which parses JSON by
+    default, raises `ValueError`. Otherwise, it is the result of `read`.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

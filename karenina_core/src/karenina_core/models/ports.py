@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import add, attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -76,19 +77,12 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as a JSON-compatible dict, without empty fields."""
-        data: dict[str, Any] = {"role": self.role, "content": self.content}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
+        data = {name: value for name, value in values.items() if value not in (None, False, ())}
         if self.tool_calls:
             data["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in self.tool_calls
             ]
-        if self.tool_call_id is not None:
-            data["tool_call_id"] = self.tool_call_id
-        if self.tool_name is not None:
-            data["tool_name"] = self.tool_name
-        if self.is_error:
-            data["is_error"] = True
-        if self.reasoning is not None:
-            data["reasoning"] = self.reasoning
         if self.notes:
             data["notes"] = list(self.notes)
         return data
@@ -135,16 +129,10 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         if self is NO_USAGE:
             return other
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.calls + other.calls,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(*map(add, _counts(self), _counts(other)))
 
 
+_counts = attrgetter(*(count.name for count in fields(Usage)))
 NO_USAGE = Usage()
 
 

@@ -20,7 +20,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
 
@@ -55,13 +54,6 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
         marks = ", ".join(get_args(AllowedInFiles))
         raise ValueError(f"{model.__name__}.{name}: allowed_in_files must be one of {marks}, not {mark!r}")
     return cast("AllowedInFiles | None", mark)
-
-
-def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields whose mark is not `any`, including fields without a mark, in the order of the
-    fields.
-    """
-    return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
 
 
 class StrictSettings(BaseModel):

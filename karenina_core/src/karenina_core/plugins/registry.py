@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
+from karenina_core.api_version import version_mismatch
 from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage, why_refused
 from karenina_core.catalog import install_command
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.hook_policy import version_mismatch
 from karenina_core.hooks import PROJECT
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
 from karenina_core.plugins.specifications import GROUP, PluginManager, Specifications, installed_specifications

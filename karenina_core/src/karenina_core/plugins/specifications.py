@@ -12,8 +12,8 @@ from typing import Final
 
 import pluggy
 
+from karenina_core.api_version import version_mismatch
 from karenina_core.catalog import CORE, __version__, install_command, official_first, read_catalog
-from karenina_core.hook_policy import version_mismatch
 from karenina_core.hooks import PROJECT
 from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean

@@ -463,12 +463,13 @@ class _Check:
     def check_restricted(self) -> None:
         """Warn about each restricted value that is not yet trusted."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
+        from karenina_engine.user_files import trusts_values
 
         path = self._benchmark.path
         if path is None or self._trust.everything:
             return
         values = find_restricted_values(self._benchmark)
-        if not values or self._trust.covers_values(path, names_and_values(values)):
+        if not values or trusts_values(self._trust, path, names_and_values(values)):
             return
         for value in values:
             where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
+from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_core.data.trust import Trust
+from karenina_core.data.trust import Trust, digest_of
 from karenina_core.errors import KareninaError
 from karenina_core.text import replace_surrogates
 from karenina_toolkit.files import replace_file
@@ -37,6 +37,20 @@ def load_trust() -> Trust:
     Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
+
+
+def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
+    """Return the SHA-256 digest, in hexadecimal, of a file's resolved path and the names and values it sets.
+
+    The order of the values has no effect. The digest changes if any value, name or folder changes.
+    """
+    text = json.dumps([str(file.resolve()), sorted(set(values))])
+    return digest_of(f"restricted values\0{text}")
+
+
+def trusts_values(trust: Trust, file: Path, values: Iterable[tuple[str, str]]) -> bool:
+    """Return whether exactly these restricted values in this file are trusted."""
+    return trust.everything or (bool(trust.digests) and digest_of_values(file, values) in trust.digests)
 
 
 def trust_path() -> Path:

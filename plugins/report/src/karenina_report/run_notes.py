@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
+from karenina_toolkit.hook_policy import HookPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import RubricTrait, ScaledTrait, register_trait_kind
 from karenina_core.models.model import SECRECY
 from karenina_core.models.settings_models import AllowedInFiles
@@ -181,11 +180,6 @@ def _globals(code: CodeType) -> set[str]:
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
     }
     return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
-
-
-def owned_trait_fields() -> frozenset[str]:
-    """Return the names of the trait fields owned by this project's packages, whether or not they are installed."""
-    return frozenset(read_catalog()["trait_fields"])
 
 
 @register_trait_kind

@@ -11,9 +11,9 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from karenina_benchmark import template_declarations
 from karenina_benchmark.formats import yaml_format
+from karenina_core.catalog import read_catalog
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
-from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.plugin_checks import OwnedFields
 from karenina_template.templates import SynonymMap, known_primitives
@@ -216,7 +216,7 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> Non
 
     `owned` contains the schemas of some of these fields; the others may have any value.
     """
-    properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
+    properties = {**{name: {} for name in sorted(read_catalog()["trait_fields"])}, **owned}
     defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
 
 

@@ -125,7 +125,7 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
 def _list_hooks(screen: Screen, as_json: bool) -> None:
     """Print each hook with its stability, description and an example implementation."""
     from karenina_core import plugins
-    from karenina_core.hook_policy import policy_of
+    from karenina_toolkit.hook_policy import policy_of
     from karenina_toolkit.plugin_lookup import specified_hooks
 
     active = plugins.active_plugins()

@@ -132,9 +132,8 @@ def find_untrusted_content(file: Path) -> TrustFindings:
     Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.benchmark_files import load_benchmark
-    from karenina_core.data.trust import digest_of_values
     from karenina_engine.check import restricted_values
-    from karenina_engine.user_files import load_trust
+    from karenina_engine.user_files import digest_of_values, load_trust, trusts_values
 
     stored = load_trust()
     findings = TrustFindings()
@@ -145,8 +144,8 @@ def find_untrusted_content(file: Path) -> TrustFindings:
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
         """Record the paths outside the folder and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
-        findings.unopened = bool(findings.paths) and not stored.covers_values(
-            path, restricted_values.names_and_values(findings.paths)
+        findings.unopened = bool(findings.paths) and not trusts_values(
+            stored, path, restricted_values.names_and_values(findings.paths)
         )
         return not findings.unopened if findings.paths else None
 

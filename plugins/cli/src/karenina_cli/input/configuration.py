@@ -155,8 +155,7 @@ def _parse_value(name: str, text: str) -> Any:
 
     Raises `typer.BadParameter`, without showing the text, if the text starts like a table or list but is neither.
     """
-
-    from karenina_core.config import read_value
+    from karenina_core.config import all_settings, read_value
 
     def read(given: str) -> Any:
         """Return a TOML or JSON value. Raises `ValueError` for text and `typer.BadParameter` for a malformed table."""
@@ -167,7 +166,8 @@ def _parse_value(name: str, text: str) -> Any:
                 raise typer.BadParameter(f"--set {name}: the value is neither valid TOML nor valid JSON") from None
             raise ValueError("the value is a string") from error
 
-    return read_value(name, text, read)
+    setting = all_settings().get(name)
+    return read_value(text, setting.info.annotation if setting is not None else None, read)
 
 
 def _toml_or_json(text: str) -> Any:

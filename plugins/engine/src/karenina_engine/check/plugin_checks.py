@@ -23,7 +23,6 @@ from karenina_core.config.setting_owners import not_loaded, settings_models
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
-from karenina_core.hook_policy import policy_of
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import canonical
@@ -32,6 +31,7 @@ from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
 from karenina_template.question_template import field_options_of
+from karenina_toolkit.hook_policy import policy_of
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.artifact import Slot

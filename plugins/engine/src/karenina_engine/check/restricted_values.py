@@ -20,18 +20,18 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import read_catalog
 from karenina_core.config import all_settings, flatten_settings
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
-from karenina_core.data.rubrics.kinds import owned_trait_fields
-from karenina_core.data.trust import Trust, digest_of_values
+from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
+from karenina_core.models.settings_models import AllowedInFiles, mark_of
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
-from karenina_engine.user_files import load_trust
+from karenina_engine.user_files import digest_of_values, load_trust, trusts_values
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
 from karenina_toolkit.plugin_lookup import find_adapter
@@ -121,7 +121,7 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
     finder = _search(benchmark)
     values = list(finder.found.values())
     acting = [value for value in values if _takes_effect(value, config)]
-    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(values))):
+    if acting and not (benchmark.path is not None and trusts_values(trust, benchmark.path, names_and_values(values))):
         raise RestrictedValues(benchmark.path, acting)
     if benchmark.path is None:
         return with_workspace_root(benchmark, config)
@@ -186,7 +186,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
     if not values:
         return None
     chosen = trust if trust is not None else load_trust()
-    if not (chosen.everything or chosen.covers_values(file, names_and_values(values))):
+    if not (trusts_values(chosen, file, names_and_values(values))):
         raise RestrictedValues(file, values)
     return True
 
@@ -368,7 +368,7 @@ class _Finder:
         `where` names the trait or primitive in messages, and `places` contains the id of the question, if there is one.
         """
         kind = type(data)
-        for name in restricted_fields(kind):
+        for name in _restricted_fields(kind):
             value = getattr(data, name)
             info = kind.model_fields[name]
             mark = mark_of(kind, name) or "never"
@@ -509,9 +509,16 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
         return frozenset()
 
 
+def _restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of the fields whose mark is not `any`, including fields without a mark, in the order of the
+    fields.
+    """
+    return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
+
+
 def _restricting_primitives() -> frozenset[str]:
     """Return the class names of the primitives with restricted parameters, as they occur in source code."""
-    return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
+    return frozenset(kind.__name__ for kind in primitive_kinds().values() if _restricted_fields(kind))
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
@@ -520,9 +527,9 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     Questions in a streamed file are searched as text, and only those containing a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
-    fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
+    fields = {"extra", *third_parties(), *read_catalog()["trait_fields"].keys() - owned["trait_fields"].keys()}
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
-    fields.update(name for kind in kinds for name in restricted_fields(kind))
+    fields.update(name for kind in kinds for name in _restricted_fields(kind))
     return benchmark.questions_mentioning({*_restricting_primitives(), *fields})
 
 

@@ -16,7 +16,7 @@ from karenina_core.text import compose
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
-from karenina_toolkit.files.source_digest import digest_folders
+from karenina_toolkit.files.source_digest import digest_folders, source_folders
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Fingerprints:
 
     async def read_folders(self, question: Question, plan: Plan) -> None:
         """Digest the question's folders in a thread, so that `compute` does not block the event loop."""
-        folders = plan.source_folders(self._settings_of, question)
+        folders = source_folders(plan, self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
@@ -122,7 +122,7 @@ class Fingerprints:
         entry = self._questions.get(at)
         if entry is not None:
             return entry[1]
-        return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
+        return self._note(question, plan, digest_folders(source_folders(plan, self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
         """Store and return the part for the question. Beyond `_AT_ONCE` questions, the earliest is forgotten."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
+from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from karenina_engine.progress.observers import ItemStarted
 from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
+from karenina_toolkit.files.source_digest import source_folders
 from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
@@ -149,5 +150,5 @@ class ItemRunner:
             trust=self._parts.trust,
             run_name=config.core.run_name,
             order=task.order,
-            sources=task.pipeline.plan.source_folders(config, task.question),
+            sources=source_folders(task.pipeline.plan, config, task.question),
         )

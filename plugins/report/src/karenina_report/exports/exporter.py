@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
+from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

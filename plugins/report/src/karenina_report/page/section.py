@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from karenina_core.hook_policy import HookPolicy
 from karenina_core.hooks import hookspec
+from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from karenina_report.comparison.comparison_result import Comparison

@@ -6,12 +6,35 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from karenina_core.errors import RunError, describe_error
 from karenina_core.models.source_folder import SourceFolder
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.plan import Plan
 
 MOST_READ: Final = 10_000_000_000
 """Maximum number of bytes hashed in a folder. For any further files, only size and modification time are used."""
+
+
+def source_folders(plan: Plan, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
+    """Return the folders outside the benchmark on which the result of `question` depends.
+
+    Raises `RunError` if a stage fails to return its folders, because stored results could not be checked without them.
+    """
+    folders: list[SourceFolder] = []
+    for planned in plan.stages:
+        try:
+            folders += planned.stage.source_folders(config, question)
+        except Exception as error:
+            raise RunError(
+                f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
+                f"the result of question {question.id!r} depends: {describe_error(error)}"
+            ) from error
+    return tuple(folders)
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
 
 from karenina_core.errors import type_and_message
-from karenina_core.hook_policy import policy_of
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import mark_of
@@ -18,6 +17,7 @@ from karenina_core.namespaces import namespace_of
 from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
+from karenina_toolkit.hook_policy import policy_of
 from karenina_toolkit.package_check.metadata import Finding, State
 from karenina_toolkit.plugin_lookup import registered_adapters
 

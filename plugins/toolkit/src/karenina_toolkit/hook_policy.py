@@ -1,12 +1,10 @@
-"""The stability of hooks, and the check that a plugin was made for this version of the plugin interface."""
+"""The stability of hooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-
-from karenina_core.hooks import API_VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,13 +31,3 @@ def policy_of(spec: Callable[..., Any]) -> HookPolicy:
     """Return the policy of a hook specification, or the default policy if none is attached."""
     policy: HookPolicy = spec.__dict__.get("karenina_policy", HookPolicy())
     return policy
-
-
-def version_mismatch(thing: object) -> str | None:
-    """Return an error message if a plugin or module was made for another plugin interface version, or None.
-
-    The version is the attribute `karenina_api`; without it, there is no mismatch.
-    """
-    version = getattr(thing, "karenina_api", API_VERSION)
-    differs = f"it requires version {version} of the plugin interface, but this core has version {API_VERSION}"
-    return None if version == API_VERSION else differs
