@@ -11,7 +11,7 @@ from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, 
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
-from karenina_core.plan import Plan, PlanError, make_plan
+from karenina_core.plan import Plan, PlanError, WaitsFor, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import RegisteredStage
 
@@ -144,9 +144,9 @@ def test_an_extra_stands_as_early_as_its_artifacts_allow() -> None:
 
 def test_the_plan_says_what_each_stage_waits_for_and_why() -> None:
     made = plan([*skeleton(), stage("Maker", produces={A}), stage("Abel", requires={A}, after={Slot.VERIFY_TEMPLATE})])
-    waits = next(one for one in made.to_json()["stages"] if one["name"] == "Abel")["waits_for"]
-    assert {"artifact": "test.a", "stage": "Maker", "why": "requires"} in waits
-    assert {"artifact": None, "stage": "The8", "why": "Abel declares after"} in waits
+    waits = next(one for one in made.stages if one.name == "Abel").waits_for
+    assert WaitsFor("test.a", "Maker", "requires") in waits
+    assert WaitsFor(None, "The8", "Abel declares after") in waits
 
 
 def test_a_single_slot_takes_the_highest_precedence_or_the_fallback() -> None:

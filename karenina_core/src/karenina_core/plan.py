@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.errors import KareninaError
@@ -165,22 +165,6 @@ class Plan:
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
         """Return the stages of one scope (`answer` or `item`), in order."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan in the form printed by `karenina plan --json`."""
-        return {
-            "stages": [
-                {
-                    "name": planned.name,
-                    "slot": planned.slot.config_name if planned.slot is not None else None,
-                    "distribution": planned.distribution,
-                    "version": planned.version,
-                    "waits_for": [asdict(wait) for wait in planned.waits_for],
-                }
-                for planned in self.stages
-            ],
-            "left_out": [asdict(left) for left in self.left_out],
-        }
 
 
 def make_plan(

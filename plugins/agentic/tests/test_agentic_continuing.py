@@ -9,7 +9,7 @@ import pytest
 from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_copy import unique_name
 from karenina_core import Question, VerificationConfig
-from karenina_core.models.source_folder import SourceFolder
+from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
 
 

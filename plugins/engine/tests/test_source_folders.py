@@ -15,8 +15,7 @@ from offers import offering
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import RunError
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import AgentOptions, CallInfo, Message
-from karenina_core.models.source_folder import SourceFolder
+from karenina_core.models.ports import AgentOptions, CallInfo, Message, SourceFolder
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_testing import ScriptedModels

@@ -198,13 +198,7 @@ class VerificationResultRubric(Section):
         return self.llm_trait_labels or {}
 
 
-TRAIT_SCORES: Final = (
-    "llm_trait_scores",
-    "regex_trait_scores",
-    "callable_trait_scores",
-    "metric_trait_scores",
-    "agentic_trait_scores",
-)
+TRAIT_SCORES: Final = tuple(f"{kind}_trait_scores" for kind in ("llm", "regex", "callable", "metric", "agentic"))
 
 
 class VerificationResultDeepJudgment(Section):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, SecretStr
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings, declared
 
@@ -21,6 +21,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 - `by_name`: the entries whose names suggest a secret, such as `api_key`.
 """
 
+_NEVER: Final[dict[str, JsonValue]] = {"allowed_in_files": "never"}
 _MASK: Final = "*" * 10
 """The text that pydantic writes in place of a secret in dumps of a configuration."""
 
@@ -60,19 +61,13 @@ class ModelConfig(StrictSettings, defer_build=True):
     model_config = ConfigDict(protected_namespaces=())
 
     id: str = Field(min_length=1, description="Your short name for the model, as shown in results.")
-    interface: str = Field(
-        min_length=1, description="The name of the adapter.", json_schema_extra={"allowed_in_files": "never"}
-    )
+    interface: str = Field(min_length=1, description="The name of the adapter.", json_schema_extra=_NEVER)
     model_name: str = Field(min_length=1, description="The provider's name for the model.")
     model_provider: str | None = Field(
-        default=None,
-        description="The provider, for adapters that support several.",
-        json_schema_extra={"allowed_in_files": "never"},
+        default=None, description="The provider, for adapters that support several.", json_schema_extra=_NEVER
     )
     endpoint_base_url: str | None = Field(
-        default=None,
-        description="Base URL of the server, including /v1.",
-        json_schema_extra={"allowed_in_files": "never"},
+        default=None, description="Base URL of the server, including /v1.", json_schema_extra=_NEVER
     )
     endpoint_api_key: Annotated[SecretStr, BeforeValidator(_refuse_mask)] | None = Field(
         default=None,
@@ -108,13 +103,13 @@ class ModelConfig(StrictSettings, defer_build=True):
         default=None,
         gt=0,
         description="Maximum size of one reply in bytes after decompression; by default, the run's limit.",
-        json_schema_extra={"allowed_in_files": "never"},
+        json_schema_extra=_NEVER,
     )
     stream_timeout: float | None = Field(
         default=None,
         gt=0,
         description="Time limit for one whole streamed reply in seconds; by default, the run's limit.",
-        json_schema_extra={"allowed_in_files": "never"},
+        json_schema_extra=_NEVER,
     )
     agent_timeout: float | None = Field(default=None, gt=0, description="Time limit for one agent run, in seconds.")
     agent_max_turns: int = Field(
@@ -130,7 +125,7 @@ class ModelConfig(StrictSettings, defer_build=True):
         exclude=True,
         repr=False,
         description="Folder that must contain the model's files, with links resolved; by default, any folder may.",
-        json_schema_extra={"allowed_in_files": "never"},
+        json_schema_extra=_NEVER,
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.source_folder import SourceFolder
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "failed", "other"]
@@ -168,6 +167,19 @@ class CallNotes:
     def work_seconds(self, elapsed: float) -> float:
         """Return the seconds of work, excluding waiting, in a period of `elapsed` seconds that included these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """A folder of the user's whose files affect the result of a question.
+
+    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left behind by a
+    run. Links are followed only to targets inside `within` (default: `path`).
+    """
+
+    path: Path
+    within: Path | None = None
+    ignores: Callable[[str], bool] = lambda _name: False
 
 
 @dataclass(slots=True)

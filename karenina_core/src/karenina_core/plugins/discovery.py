@@ -118,10 +118,9 @@ def load_entry_points(
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
-            loaded = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
+            yield info, accept(load_entry_point(point), info) if info.state == "found" else None
         except (Exception, SystemExit) as error:
-            loaded = (info.with_failure("failed", type_and_message(error)), None)
-        yield loaded
+            yield info.with_failure("failed", type_and_message(error)), None
 
 
 def load_entry_point(point: EntryPoint) -> object:

@@ -288,12 +288,11 @@ class Plugins:
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
-            if offered is None or (hooks is not None and not hooks.intersection(owner.hooks)):
-                continue
-            try:
-                offered(self)
-            except Exception as error:
-                self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
+            if offered is not None and (hooks is None or hooks.intersection(owner.hooks)):
+                try:
+                    offered(self)
+                except Exception as error:
+                    self._record(owner.info.with_failure("failed", f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
         """List the entry point with its current state, replacing any earlier entry."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import SourceFolder
     from karenina_core.models.prompts import PromptTask
-    from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
     from karenina_core.stages.context import VerificationContext
 

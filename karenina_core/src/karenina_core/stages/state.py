@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.source_folder import SourceFolder
+    from karenina_core.models.ports import SourceFolder
     from karenina_core.plugins import Plugins
 
 

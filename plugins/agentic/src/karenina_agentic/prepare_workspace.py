@@ -29,7 +29,7 @@ from karenina_agentic.workspace_removal import CLEANUP_LIST, CreatedFolder, remo
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
-from karenina_core.models.source_folder import SourceFolder
+from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
 
 Ts = TypeVarTuple("Ts")

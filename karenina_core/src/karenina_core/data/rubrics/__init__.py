@@ -133,9 +133,6 @@ class Rubric(BaseModel, defer_build=True):
     def __len__(self) -> int:
         return len(self.names)
 
-    def __bool__(self) -> bool:
-        return len(self) > 0
-
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
         """Return a rubric with the traits of the benchmark and the question; within each kind, the benchmark's come

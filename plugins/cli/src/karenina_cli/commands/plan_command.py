@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,12 +90,29 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
     `of_file` adds the question ids to the first plan; other plans always contain them.
     """
     (first, ids), *others = plans
-    data = first.to_json()
+    data = _plan_json(first)
     if of_file:
         data["questions"] = ids
     if others:
-        data["other_plans"] = [{**stage_plan.to_json(), "questions": more} for stage_plan, more in others]
+        data["other_plans"] = [{**_plan_json(stage_plan), "questions": more} for stage_plan, more in others]
     return data
+
+
+def _plan_json(stage_plan: Plan) -> dict[str, Any]:
+    """Return a plan as a JSON-compatible dict."""
+    return {
+        "stages": [
+            {
+                "name": planned.name,
+                "slot": planned.slot.config_name if planned.slot is not None else None,
+                "distribution": planned.distribution,
+                "version": planned.version,
+                "waits_for": [asdict(wait) for wait in planned.waits_for],
+            }
+            for planned in stage_plan.stages
+        ],
+        "left_out": [asdict(left) for left in stage_plan.left_out],
+    }
 
 
 def _print(screen: Screen, stage_plan: Plan) -> None:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_core.models.source_folder import SourceFolder
+from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
 
 _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".jar", ".exe", ".bat")

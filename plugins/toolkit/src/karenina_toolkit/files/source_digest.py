@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import RunError, describe_error
-from karenina_core.models.source_folder import SourceFolder
+from karenina_core.models.ports import SourceFolder
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
