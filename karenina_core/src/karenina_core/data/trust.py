@@ -1,4 +1,4 @@
-"""`Trust`: the sources and values that a user trusts, identified by their contents."""
+"""The sources and values that a user trusts, identified by their contents."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Self
 
 
 def digest_of(source: str) -> str:
-    """Return the SHA-256 digest of `source` in hexadecimal, which identifies a trusted source."""
+    """Return the SHA-256 digest of `source`, which identifies it for trust."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The source code and values that a user trusts: those whose digests are in `digests` or, with
-    `everything`, all of them.
+    """What a user trusts: source code and values with these `digests` or, with `everything`, all of them.
 
     Trusted sources may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.
     """
@@ -25,7 +24,7 @@ class Trust:
 
     @classmethod
     def all(cls) -> Self:
-        """Return trust in everything, for files that belong to the caller."""
+        """Trust everything, for files that belong to the caller."""
         return cls(everything=True)
 
     def covers(self, source: str) -> bool:

@@ -1,7 +1,7 @@
-"""OpenTelemetry for Karenina runs: spans, and an event for each verdict and score. The entry point names `plugin`.
+"""OpenTelemetry for runs: spans, and an event for each verdict and score.
 
-As usual with OpenTelemetry, the `OTEL_*` environment variables configure the destination. If the program has set up the
-SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
+The `OTEL_*` environment variables configure the destination, as usual. If the program has set up the SDK itself, that
+setup is used. The SDK is imported only by runs with `otel = true`. The entry point refers to `plugin`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run, if the configuration enables tracing.
+        """Return the observer that traces a run, if tracing is on.
 
-        Returns an empty list if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if a configured
-        exporter is not installed.
+        Returns nothing if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if an exporter is not
+        installed.
         """
         from karenina_otel.settings import OtelSettings
 

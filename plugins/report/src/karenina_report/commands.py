@@ -1,6 +1,4 @@
-"""The plugin that adds `karenina compare`, `export`, `report` and `stats`,
-as well as export formats and report sections.
-"""
+"""The plugin with `karenina compare`, `export`, `report` and `stats`, export formats and report sections."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_exporters() -> Sequence[Exporter]:
-        """Provide the built-in export formats."""
+        """Return the built-in export formats."""
         from karenina_report.exports.registered import built_in
 
         return built_in()

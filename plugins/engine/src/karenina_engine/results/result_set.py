@@ -1,4 +1,4 @@
-"""`VerificationResultSet`, a run's results with their summary, and functions that read result files."""
+"""The results of a run with their summary, and functions that read result files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 class VerificationResultSet:
     """A list of results in memory, with their summary.
 
-    `save` and `load` use JSONL files, which contain one JSON object per line.
+    Use `save` and `load` to store them in JSONL files, with one JSON object per line.
     """
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
@@ -51,7 +51,7 @@ class VerificationResultSet:
         return len(self.results)
 
     def __repr__(self) -> str:
-        """Return the number of results, their groups and their summary as text of several lines."""
+        """Return the number of results, the groups and the summary as several lines of text."""
         title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
         totals = self.totals()
         groups = group_table(totals.summary())
@@ -76,55 +76,52 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, its pass rate with interval and the bounds for unjudged items.
+        """Return the counts, and for each group the pass rate with its interval and bounds.
 
-        A group is an answering model and a judge. `pass_rate` is None if there are several groups.
+        A group is an answering model and a judge. If there are several, the overall `pass_rate` is None.
         """
         return self.totals().summary()
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, keyed by the ids of its answering model and judge."""
+        """Return the summary of each group, by the ids of answering model and judge."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
-        """Return the reasons why items were not judged.
-
-        Equal reasons are counted together, and the most frequent reasons come first.
-        """
+        """Return the reasons why items were not judged, most frequent first."""
         return self.totals().failures()
 
     def usage(self) -> Usage:
         """Return the calls and tokens of all results.
 
-        The tokens of an answer shared by several judges are counted once.
+        An answer shared by several judges is counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
         """Return a table of the results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-        `karenina_engine.results.table_columns` documents the columns. Raises `ConfigError` for any other name.
+        For their columns, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other names.
         """
         return result_table(self.results, name)
 
     def to_pandas(self, table: str = "results") -> pandas.DataFrame:
-        """Return a table of the results as a pandas DataFrame. Raises `LibraryMissing` if pandas is not installed."""
+        """Return a table as a pandas DataFrame. Raises `LibraryMissing` if pandas is not installed."""
         return self.table(table).to_pandas()
 
     def to_polars(self, table: str = "results") -> polars.DataFrame:
-        """Return a table of the results as a Polars DataFrame. Raises `LibraryMissing` if Polars is not installed."""
+        """Return a table as a Polars DataFrame. Raises `LibraryMissing` if Polars is not installed."""
         return self.table(table).to_polars()
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:
-        """Return a table of the results as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
+        """Return a table as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path, *, full: bool = False) -> None:
-        """Write all results to a JSONL file, which is replaced only once everything has been written.
+        """Write all results to a JSONL file.
 
-        With `full`, each line contains all fields of its result; otherwise, the file has the form described in
-        `karenina_engine.results.result_lines`. Links are followed, and a missing folder is created. Raises `OSError` if
-        the file cannot be written.
+        An existing file is replaced once everything has been written. With `full`, each line contains all fields of its
+        result; otherwise, see `karenina_engine.results.result_lines`. Links are followed, and a missing folder is
+        created. Raises `OSError` if the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -138,12 +135,12 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the results in a file. Raises `ResultFileError`, stating the line, if a line cannot be read."""
+        """Load the results in a file. Raises `ResultFileError`, with the line, if it cannot be read."""
         return cls(read_results(path))
 
 
 class StoredResults:
-    """A lazy view of the `length` results in a file, which is read again on each iteration."""
+    """A lazy view of the `length` results in a file. The file is read on each iteration."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -153,19 +150,18 @@ class StoredResults:
         return self._length
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        """Return an iterator that reads the results from the file, one at a time."""
+        """Iterate over the results, reading them one at a time."""
         return read_results(self._path)
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results in a file, one at a time.
 
-    The file may have any size, because it is written by the user's own runs; the length of its lines is limited. If the
-    last line was cut off, as a killed run may leave it, it is skipped with a warning. If the names of models and stages
-    are missing because lines were taken out of their file, or if the same result occurs more than once, a warning says
-    so. A JSON document with results, or a file
-    of the reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`,
-    stating the line, if the file or a line cannot be read.
+    The file can have any size, but the length of its lines is limited. If its last line was cut off, as by a killed
+    run, it is skipped with a warning. There are also warnings for repeated results, and for lines that were taken out
+    of their file and so lack the names of models and stages. JSON documents and files of the reference implementation
+    are read as a whole, up to the size limit for files. Raises `ResultFileError`, with the line, if the file cannot be
+    read.
     """
     count, reader, searched, noted = 0, LineReader(), False, False
     rows = _read_rows(Path(path))
@@ -212,7 +208,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return how many results `read_results` yields if the file is valid, without parsing the results.
+    """Count the results in a file without parsing them.
 
     If the file cannot be read to its end, returns the number found so far.
     """
@@ -231,19 +227,16 @@ def count_results(path: Path) -> int:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file contains results of the reference implementation, which does not have a journal.
+    """Return whether a readable file contains results of the reference implementation.
 
-    Returns False if the file does not exist, cannot be read or contains no results.
+    These have no journal.
     """
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in lines written by the reference implementation.
-
-    Returns None for other files.
-    """
+    """Return the results in a JSON document or in a file of the reference, or None for other files."""
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
@@ -261,7 +254,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Return the JSON value in a string, or None if the string is not JSON."""
+    """Parse a string as JSON, or return None if it is invalid."""
     try:
         return from_json(text)
     except ValueError:
@@ -269,9 +262,10 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in these JSON values, converting them if they are all from the reference implementation.
+    """Yield the results in these JSON values.
 
-    Logs a warning if there are no results. Raises `ResultFileError`, stating the location, if a value is not a result.
+    If all of them come from the reference implementation, they are converted. Logs a warning if there are none. Raises
+    `ResultFileError`, with the location, for a value that is not a result.
     """
     if not rows:
         logger.warning("%s contains no results", path)
@@ -301,19 +295,19 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 
 
 def _is_header_row(row: Any) -> bool:
-    """Return whether a JSON value is a header or table line of a result file."""
+    """Return whether a JSON value is a header or table line."""
     return isinstance(row, Mapping) and next(iter(row), None) in ("run", "table")
 
 
 def _add_all_rows(reader: LineReader, path: Path) -> None:
-    """Read the rows of the table from all lines of a file. Raises `FileError` if the file cannot be read."""
+    """Read all table rows in a file. Raises `FileError` if the file cannot be read."""
     with bounded_files.open_file(path, any_size=True) as opened:
         for line in bounded_files.iter_lines(opened, path, any_size=True):
             reader.add_rows(line)
 
 
 class _Repeated:
-    """Finds results that occur more than once in a file, as in two overlapping files that were joined."""
+    """Finds results that occur more than once, for example because overlapping files were joined."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -337,7 +331,7 @@ class _Repeated:
 
 @cache
 def _note_repeated(path: Path, place: str, count: int) -> None:
-    """Log, once per process, that a file contains the same results more than once."""
+    """Log that a file contains repeated results, once per process."""
     logger.warning(
         "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated lines",
         path,
@@ -348,7 +342,7 @@ def _note_repeated(path: Path, place: str, count: int) -> None:
 
 @cache
 def _note_missing_rows(place: str) -> None:
-    """Log, once per process, that a line in a file lacks the names of models and stages."""
+    """Log that a line lacks the names of models and stages, once per process."""
     logger.warning(
         "%s does not contain the names of its models and stages, which are in the lines at the start of "
         'the file that the run wrote ({"table": ...}). The outcome, answer, fields and times were read, but the names '
@@ -359,7 +353,7 @@ def _note_missing_rows(place: str) -> None:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log, once per process, that the results in a file keep the reference implementation's verdicts."""
+    """Log that results keep the verdicts of the reference implementation, once per process."""
     logger.warning(
         "%s was written by the reference implementation; its results (%d) keep their verdicts",
         path,
@@ -368,9 +362,9 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` if a file's first line shows that it is another kind of file.
+    """Raise `ResultFileError` if the first line belongs to another kind of file.
 
-    The message states which command reads that kind of file.
+    The message names the command that can read it.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(
