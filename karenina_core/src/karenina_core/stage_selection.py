@@ -242,8 +242,16 @@ class StageSelection:
         for comparing in self.stages:
             for name in comparing.stage.known_values(self.config, self.question):
                 if not any(fnmatchcase(name, pattern) for pattern, _ in offers):
-                    why = _describe_missing_offer(name, self)
+                    why = self._why_not_offered(name)
                     self.problems.append(f"question {self.question.id} compares the known value {name!r}, {why}")
+
+    def _why_not_offered(self, name: str) -> str:
+        """Return why no selected stage offers a known value, and how to fix this."""
+        for stage, why in self.left_out:
+            offered = next((other.stage.offers for other in self.candidates if other.stage.name == stage), {})
+            if any(fnmatchcase(name, pattern) for pattern in offered):
+                return f"but {stage}, which offers it, is not in the plan: {why}"
+        return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
         """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
@@ -381,19 +389,13 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
     return "which no installed stage produces; install a plugin that does, or block the plugin of the stage"
 
 
-def _describe_missing_offer(name: str, selection: StageSelection) -> str:
-    """Return why no selected stage offers a known value, and how to fix this."""
-    reasons, offered = dict(selection.left_out), list[str]()
-    for candidate in selection.candidates:
-        offered += candidate.stage.offers
-        if any(fnmatchcase(name, pattern) for pattern in candidate.stage.offers):
-            stage = candidate.stage.name
-            return f"but {stage}, which offers it, is not in the plan: {reasons.get(stage, 'it was not selected')}"
+def describe_missing_value(name: str, offered: Collection[str]) -> str:
+    """Return which plugin to install for a known value that is not among those `offered`, or the nearest name."""
     known = read_catalog()["known_values"]
     for pattern, (owner, _) in known.items():
         if fnmatchcase(name, pattern):
             return f"which {owner} offers: {install_command(owner)}"
-    package, beginnings = name.partition(".")[0], {one.partition(".")[0] for one in (*known, *offered)}
-    if package in beginnings or did_you_mean(package, beginnings, ""):
-        return f"which no stage offers{did_you_mean(name, offered)}"
+    package, owners = name.partition(".")[0], {pattern.partition(".")[0] for pattern in (*known, *offered)}
+    if package in owners or did_you_mean(package, owners, ""):
+        return f"which no plugin offers{did_you_mean(name, offered)}"
     return f"which no installed plugin offers: {install_command(package.replace('_', '-'))} (if this is its plugin)"

@@ -85,12 +85,14 @@ class VerificationResultMetadata(Section):
 class KnownValue(Section):
     """A value that a stage offers to the fields of templates, such as the number of an agent's steps.
 
-    If there is no value, `why` states the reason, and `counts` whether this makes a field undecided or wrong.
+    If there is no value, `why` states the reason, and `counts` whether this makes a field undecided or wrong. In a
+    result, `fields` contains the fields that have it.
     """
 
     value: JsonValue = None
     why: str | None = None
     counts: Literal["undecided", "wrong"] = "undecided"
+    fields: list[str] = []
 
 
 class VerificationResultTemplate(Section):

@@ -173,9 +173,10 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
         if declared.get(key) is None and not is_optional:
             raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
-    inferred = declared.get("type") is None and source is not None
-    stated = _type_of_source(source, truth, primitive, name) if inferred else declared.get("type")
-    kind, annotation = _write_type(imports, stated, truth, primitive, name, TYPES + _OPEN_TYPES if inferred else TYPES)
+    stated, types = declared.get("type"), TYPES
+    if stated is None and source is not None:
+        stated, types = _type_of_source(source, truth, primitive, name), TYPES + _OPEN_TYPES
+    kind, annotation = _write_type(imports, stated, truth, primitive, name, types)
     truth = _convert_truth(truth, kind, name) if truth is not None else None
     description = declared.get("description")
     if description is not None and not isinstance(description, str):

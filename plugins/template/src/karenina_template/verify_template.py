@@ -62,7 +62,7 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive that defines `before_run`.
+        """Return whether the template may have a primitive that defines `before_run`, or a field with a source.
 
         Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
         class.
@@ -70,7 +70,11 @@ class VerifyTemplate(Stage):
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
-        if source is None or any(name in source for name in _names_with_checks(tuple(known_primitives()))):
+        if (
+            source is None
+            or known_values_of(question)
+            or any(name in source for name in _names_with_checks(tuple(known_primitives())))
+        ):
             return True
         return "import" in source and _OTHER_IMPORT.search(f"\n{source}") is not None
 
@@ -79,8 +83,8 @@ class VerifyTemplate(Stage):
     ) -> Iterable[ModelNeed]:
         """Call `before_run` of the templates' primitives, and return no needs.
 
-        Raises `ConfigError` if a primitive cannot work in this run. Invalid and untrusted templates are ignored here,
-        because their items end in an error.
+        Raises `ConfigError` if a primitive cannot work in this run, or a field's type does not fit its known value.
+        Invalid and untrusted templates are ignored here, because their items end in an error.
         """
         from karenina_template.templates import TemplateError
 
@@ -92,6 +96,8 @@ class VerifyTemplate(Stage):
             except TemplateError:
                 continue
             for name, rule in template.key.rules.items() if template is not None else ():
+                misfit = template.why_unfit(name) if template is not None else None
+                problems += [f"question {question.id}, {misfit}"] if misfit is not None else []
                 kind = repr(rule.primitive)
                 if kind in seen:
                     continue

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
 from karenina_core.models.ports import Message
+from karenina_toolkit import traces
 
 if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import CallNotes, ToolCall, Usage
     from karenina_core.stages.context import VerificationContext
 
@@ -28,13 +32,51 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
 
 _PICODOLLARS: Final = 10**12
 _ARGUMENTS: Final = "trace.arguments."
+_NOT_IN_RESULTS: Final = "the result file does not contain it; score the journal of the run instead"
 
 
-class _Unknown(NamedTuple):
-    """The reason why a value is not known. It leaves a field undecided unless `is_wrong` is set."""
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """What is known about an answer.
 
-    why: str
-    is_wrong: bool = False
+    `text` is None if the conversation does not end in an answer. `trace` is empty for an answer that is not a
+    conversation. If `output_tokens`, `seconds` or `cost` (in dollars) are strings, they are not known for this reason.
+    """
+
+    text: str | None
+    trace: Sequence[Message]
+    output_tokens: int | str
+    seconds: float | str
+    cost: float | str
+
+    def value(self, name: str) -> KnownValue | None:
+        """Return the value called `name`, or None if it is none of `ANSWER_VALUES`."""
+        if name.startswith(_ARGUMENTS):
+            return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
+        match name:
+            case "answer.text" | "answer.words" if self.text is None:
+                why = "the conversation does not end with an assistant message that has text"
+                return KnownValue(why=why, counts="wrong")
+            case "answer.text":
+                return KnownValue(value=self.text)
+            case "answer.words":
+                return KnownValue(value=len((self.text or "").split()))
+            case "answer.output_tokens":
+                return _value_or_reason(self.output_tokens)
+            case "answer.seconds":
+                return _value_or_reason(self.seconds)
+            case "answer.cost":
+                return _value_or_reason(self.cost)
+            case "trace.steps":
+                return KnownValue(value=sum(message.role == "assistant" for message in self.trace) or 1)
+            case "trace.tools":
+                return KnownValue(value=[plain_tool_name(call.name) for call in _calls(self.trace)])
+            case "trace.raw_tools":
+                return KnownValue(value=[call.name for call in _calls(self.trace)])
+            case "trace.failed_tools":
+                failed = (message for message in self.trace if message.role == "tool" and message.is_error)
+                return KnownValue(value=[plain_tool_name(message.tool_name or "") for message in failed])
+        return None
 
 
 def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallNotes | None) -> None:
@@ -45,66 +87,59 @@ def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallN
     the answer.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
-    for name in dict.fromkeys(bound.sources.values() if bound is not None else ()):
-        if name in ANSWER_VALUES or name.startswith(_ARGUMENTS):
-            value = _find_value(context, name, usage, notes)
-            if isinstance(value, _Unknown):
-                context.offer_value(name, None, why=value.why, counts="wrong" if value.is_wrong else "undecided")
-            else:
-                context.offer_value(name, value)
+    if bound is None or not bound.sources:
+        return
+    model, recorded = context.answering_model, context.answer_is_recorded()
+    trace: list[Message] = context.get_artifact(Keys.TRACE_MESSAGES)
+    counted = "the recording contains" if recorded else f"the server of {model.id!r} counted"
+    facts = AnswerFacts(
+        context.get_artifact(Keys.FINAL_AI_MESSAGE),
+        trace,
+        usage.output_tokens or f"{counted} no output tokens",
+        "recordings do not state how long an answer took" if recorded else _seconds(notes),
+        "recordings do not state what an answer cost" if recorded else _cost(model.id, notes),
+    )
+    for name in dict.fromkeys(bound.sources.values()):
+        known = facts.value(name)
+        if known is not None:
+            context.offer_value(name, known.value, why=known.why, counts=known.counts)
 
 
-def _find_value(context: VerificationContext, name: str, usage: Usage, notes: CallNotes | None) -> Any:
-    """Return a value of the answer, or `_Unknown` with the reason."""
-    trace = context.get_artifact(Keys.TRACE_MESSAGES)
-    if name.startswith(_ARGUMENTS):
-        return find_arguments(trace, name.removeprefix(_ARGUMENTS))
-    match name:
-        case "answer.text" | "answer.words":
-            text = context.get_artifact(Keys.FINAL_AI_MESSAGE)
-            if text is None:
-                return _Unknown("the conversation does not end with an assistant message that has text", is_wrong=True)
-            return text if name == "answer.text" else len(text.split())
-        case "answer.output_tokens":
-            return usage.output_tokens or _Unknown(f"{_source(context)} counted no output tokens")
-        case "answer.seconds":
-            return _seconds(context, notes)
-        case "answer.cost":
-            return _cost(context, notes)
-        case "trace.steps":
-            return sum(message.role == "assistant" for message in trace) or 1
-        case "trace.tools":
-            return [plain_tool_name(call.name) for call in _calls(trace)]
-        case "trace.raw_tools":
-            return [call.name for call in _calls(trace)]
-        case _:
-            failed = (message for message in trace if message.role == "tool" and message.is_error)
-            return [plain_tool_name(message.tool_name or "") for message in failed]
+def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[str, KnownValue]:
+    """Return the known values called `names`: those that the result contains, and those that follow from its answer."""
+    template = result.template
+    trace = [Message.from_dict(message) for message in template.trace_messages]
+    generated = (template.usage_metadata or {}).get("answer_generation", {})
+    facts = AnswerFacts(
+        traces.final_ai_message(trace) if trace else template.raw_llm_response,
+        trace,
+        generated.get("output_tokens") or _NOT_IN_RESULTS,
+        _NOT_IN_RESULTS,
+        _NOT_IN_RESULTS,
+    )
+    stored = template.known_values or {}
+    found = {name: stored.get(name) or facts.value(name) for name in names}
+    return {name: known for name, known in found.items() if known is not None}
 
 
-def _source(context: VerificationContext) -> str:
-    """Return what the answer came from, for a message."""
-    if context.answer_is_recorded():
-        return "the recording"
-    return f"the server of {context.answering_model.id!r}"
+def _value_or_reason(value: float | str) -> KnownValue:
+    """Return a number as a known value, or the reason why it is not known."""
+    return KnownValue(why=value) if isinstance(value, str) else KnownValue(value=value)
 
 
-def _seconds(context: VerificationContext, notes: CallNotes | None) -> float | _Unknown:
-    """Return the seconds that the successful requests took, without waiting."""
-    if context.answer_is_recorded():
-        return _Unknown("recordings do not state how long an answer took")
+def _seconds(notes: CallNotes | None) -> float | str:
+    """Return the seconds that the successful requests took, without waiting, or why they are not known."""
     if notes is None or not notes.answered:
-        return _Unknown("the journal does not state how long the answer took, because an older version wrote it")
-    return round(notes.answered, 6)
+        return "the journal does not state how long the answer took, because an older version wrote it"
+    return round(notes.answered, SECONDS_DIGITS)
 
 
-def _cost(context: VerificationContext, notes: CallNotes | None) -> float | _Unknown:
-    """Return the cost of the answer's calls in dollars, at the prices of the run that made them."""
-    id = context.answering_model.id
-    if context.answer_is_recorded():
-        return _Unknown("recordings do not state what an answer cost")
+def _cost(id: str, notes: CallNotes | None) -> float | str:
+    """Return the cost of the answer's calls in dollars, at the prices of the run that made them, or why it is not
+    known.
+    """
     if notes is None or notes.cost is None:
-        return _Unknown(
+        return (
             f"when {id!r} answered, its price was unknown or its server counted no tokens; set prices.{id} = "
             "{input = ..., output = ...} in the configuration, in US dollars per million tokens, and answer again with "
             "a new journal"
@@ -145,6 +180,6 @@ def _at(value: Any, step: str) -> Any:
     """Return the entry of a dictionary or list at `step`, or None if it has no such entry."""
     if isinstance(value, Mapping):
         return value.get(step)
-    if isinstance(value, list | tuple) and step.lstrip("-").isdecimal():
-        return value[int(step)] if -len(value) <= int(step) < len(value) else None
+    if isinstance(value, list | tuple) and step.isascii() and step.isdecimal():
+        return value[int(step)] if int(step) < len(value) else None
     return None

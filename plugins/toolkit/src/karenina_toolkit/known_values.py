@@ -12,6 +12,7 @@ from karenina_core.plugins import active_plugins
 from karenina_core.stages.stage import registered_stages
 
 if TYPE_CHECKING:
+    from karenina_core.data.sections import KnownValue, VerificationResultTemplate
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import RegisteredStage
 
@@ -61,6 +62,12 @@ def find_offer(name: str) -> OfferedValue | None:
     catalog: Mapping[str, tuple[str, str]] = read_catalog()["known_values"]
     shipped = (OfferedValue(pattern, kind, owner) for pattern, (owner, kind) in catalog.items())
     return _most_specific(name, shipped) or _most_specific(name, offered_values(active_plugins()))
+
+
+def known_fields(template: VerificationResultTemplate) -> dict[str, tuple[str, KnownValue]]:
+    """Return the fields of a result that known values fill, each with the name of its value and the value."""
+    values = template.known_values or {}
+    return {field: (name, known) for name, known in values.items() for field in known.fields}
 
 
 def _most_specific(name: str, offers: Iterable[OfferedValue]) -> OfferedValue | None:

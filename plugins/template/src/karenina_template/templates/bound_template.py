@@ -28,6 +28,7 @@ from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch, Undecided
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.shapes.shape import Shape
+from karenina_toolkit.known_values import find_offer
 from karenina_toolkit.structured.lenient_json import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
@@ -98,6 +99,19 @@ class Template:
             if name in parts:  # fields that read the raw response are not in the schema
                 parts[name]["description"] = text
         return schema
+
+    def why_unfit(self, name: str) -> str | None:
+        """Return why the type of the field `name` accepts no value of its source, and how to fix this.
+
+        Return None if it may accept one, if the field has no source, or if no installed plugin offers the source.
+        """
+        source = self.key.sources().get(name)
+        offer = find_offer(source) if source is not None else None
+        if offer is None or self.shape.coercer.accepts(name, offer.kind):
+            return None
+        return (
+            f"field {name}: its type does not fit the known value {source!r}, which is {offer.kind}; write {offer.kind}"
+        )
 
     def for_question(self, question_id: str) -> BoundTemplate:
         """Return the template bound to a question."""

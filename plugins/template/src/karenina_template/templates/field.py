@@ -44,6 +44,19 @@ FIELD_OPTIONS: Final = tuple(
 _DATES: Final = (DateMatch, DateRange, DateTolerance)
 
 
+_SAMPLES: Final[Mapping[str, object]] = {
+    "str": "text",
+    "int": 7,
+    "float": 1.5,
+    "bool": True,
+    "list[str]": ["text"],
+    "list[int]": [7],
+    "list[float]": [1.5],
+}
+"""A value of each type that known values may have."""
+_PLAIN_TYPES: Final = frozenset({str, int, float, bool, list[str], list[int], list[float], list[bool]})
+
+
 class _Unset:
     """The type of `UNSET`, which marks arguments that were not passed."""
 
@@ -313,6 +326,20 @@ class TruthCoercer:
             return value if adapter is None else adapter.validate_python(value)
         except ValidationError:
             return value
+
+    def accepts(self, name: str, kind: str) -> bool:
+        """Return whether the type of the field `name` may accept values of the type written as `kind`.
+
+        This is only known for plain types without constraints and lists of them; others may accept any value.
+        """
+        info, adapter = self._fields[name], self._adapter(name, self._fields[name])
+        if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:
+            return True
+        try:
+            adapter.validate_python(_SAMPLES[kind])
+        except ValidationError:
+            return False
+        return True
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
         """Return the type adapter for a field, built on first use, or None
