@@ -97,7 +97,7 @@ class VerifyTemplate(Stage):
                 continue
             for name, rule in template.key.rules.items() if template is not None else ():
                 misfit = template.why_unfit(name) if template is not None else None
-                problems += [f"question {question.id}, {misfit}"] if misfit is not None else []
+                problems += [f"question {question.id}: {misfit}"] if misfit is not None else []
                 kind = repr(rule.primitive)
                 if kind in seen:
                     continue

@@ -77,7 +77,7 @@ class AnswerKey:
         return {
             name: rule.passes(value, response)
             if (value := values.get(name)) is not None or rule.source is None
-            else Undecided(f"the known value {rule.source!r} is missing")
+            else Undecided(f"no stage has set the known value {rule.source!r} for this answer")
             for name, rule in self.rules.items()
         }
 

@@ -109,9 +109,8 @@ class Template:
         offer = find_offer(source) if source is not None else None
         if offer is None or self.shape.coercer.accepts(name, offer.kind):
             return None
-        return (
-            f"field {name}: its type does not fit the known value {source!r}, which is {offer.kind}; write {offer.kind}"
-        )
+        what = f"the type of field {name!r} does not fit the known value {source!r}"
+        return f"{what}, whose type is {offer.kind}; write {offer.kind}, or remove the type"
 
     def for_question(self, question_id: str) -> BoundTemplate:
         """Return the template bound to a question."""

@@ -320,10 +320,15 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def convert(self, name: str, value: object) -> object:
-        """Return a known value converted to the type of the field `name`, or unchanged if it does not fit the type."""
+        """Return a known value converted to the type of the field `name`, or unchanged if it does not fit the type.
+
+        A boolean is never converted to a number.
+        """
         adapter = self._adapter(name, self._fields[name])
+        if adapter is None or isinstance(value, bool):
+            return value
         try:
-            return value if adapter is None else adapter.validate_python(value)
+            return adapter.validate_python(value)
         except ValidationError:
             return value
 
