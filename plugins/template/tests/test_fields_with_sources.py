@@ -31,6 +31,7 @@ from karenina_template.templates import (
     load_template,
 )
 from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.primitives import ReadingPrimitive, Unreadable
 from karenina_template.templates.self_check import find_flaws
 from karenina_template.templates.source.loading import template_of_class
 from karenina_template.verify_template import VerifyTemplate
@@ -188,6 +189,19 @@ def test_no_value_makes_a_comparison_fail(steps: object, tools: object) -> None:
 
     assert set(answer.field_results().values()) <= {True, False, None}
     assert answer.field_results()["gene"] is True
+
+
+def test_an_unreadable_known_value_is_as_the_rule_says() -> None:
+    class Number(ReadingPrimitive):
+        def check(self, extracted: object, expected: object) -> bool | Undecided:
+            return extracted == expected or Unreadable("it is no number")
+
+    class Printed(BaseAnswer):
+        out: str = VerifiedField(ground_truth="1", verify_with=Number(unreadable="wrong"), source="words.out")
+
+    answer = bound(Printed).bind({}, "nothing of this", {"words.out": KnownValue(value="a traceback")})
+
+    assert answer.verify() is False
 
 
 class Ratio(BaseAnswer):

@@ -71,15 +71,19 @@ class AnswerKey:
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
         """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
 
-        A field whose known value is missing is undecided. Raises `InvalidAnswer` if a primitive returns an invalid
-        result.
+        A field whose known value is missing is undecided. A known value is itself the response that it comes from,
+        because no judge made it up. Raises `InvalidAnswer` if a primitive returns an invalid result.
         """
-        return {
-            name: rule.passes(value, response)
-            if (value := values.get(name)) is not None or rule.source is None
-            else Undecided(f"no stage has set the known value {rule.source!r} for this answer")
-            for name, rule in self.rules.items()
-        }
+        results: dict[str, bool | Undecided] = {}
+        for name, rule in self.rules.items():
+            value = values.get(name)
+            if rule.source is None:
+                results[name] = rule.passes(value, response)
+            elif value is None:
+                results[name] = Undecided(f"no stage has set the known value {rule.source!r} for this answer")
+            else:
+                results[name] = rule.passes(value, str(value))
+        return results
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
         """Return the credit for each field, from 0 to 1, given the results.
