@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -19,11 +20,13 @@ from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
+from karenina_core.stage_selection import describe_missing_value
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
 from karenina_template.templates.self_check import find_flaws, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
+from karenina_toolkit.known_values import offered_values
 
 if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
@@ -417,6 +420,7 @@ class _Check:
         """Check the ground truths against their template and,
         with `quality`, the parts of the template shown to a judge.
         """
+        self._check_sources(question, bound)
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
@@ -429,6 +433,19 @@ class _Check:
                 continue
             path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
+
+    def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
+        """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""
+        if not bound.sources:
+            return
+        place, names = self._benchmark.place_of(question.id), [offer.name for offer in offered_values(active_plugins())]
+        for field, source in bound.sources.items():
+            what, key = bound.template.why_unfit(field), "type"
+            if not any(fnmatchcase(source, name) for name in names):
+                what = f"the field {field!r} has the known value {source!r}, {describe_missing_value(source, names)}"
+                key = "from"
+            if what is not None:
+                self._add("error", place, what, "", "answer", field, key, question=question.id)
 
     def _check_traits(
         self,

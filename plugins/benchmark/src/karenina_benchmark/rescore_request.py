@@ -31,6 +31,7 @@ from karenina_engine.journal.named_files import find_changes
 from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_toolkit.answer_values import values_of_result
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -226,7 +227,8 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
         if template is None:
             return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, "the question has no template")
         bound = template.for_question(question.id)
-        answer = bound.bind(values, then.template.raw_llm_response)
+        known = values_of_result(then, bound.sources.values())
+        answer = bound.bind(values, then.template.raw_llm_response, known)
         comparison = Comparison(answer)
         passed, patterns = comparison.passed(), answer.verify_regex(then.template.raw_llm_response)
         fields, granular = comparison.results(), comparison.granular() if bound.is_graded else None

@@ -26,6 +26,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import compose, did_you_mean
 from karenina_generation.settings import Choice, FewShotConfig, GenerationSettings, QuestionFewShot, few_shot_settings
 from karenina_toolkit import traces
+from karenina_toolkit.answer_values import ANSWER_VALUES, offer_answer_values
 from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces.reasoning import has_content
 
@@ -161,6 +162,7 @@ class GenerateAnswer(Stage):
             Keys.AGENT_METRICS,
         }
     )
+    offers = ANSWER_VALUES
     usage_key = "answer_generation"
     reads: ClassVar[Mapping[str, object]] = {"abstention_enabled": False}
     prompts = (GENERATION, FEW_SHOT_GENERATION)
@@ -221,11 +223,14 @@ class GenerateAnswer(Stage):
             self._record_trace(context, reply)
             if folder is None and not model.mcp_urls_dict and _has_no_answer(reply):
                 raise PortError(_explain_empty(context, reply), category=ErrorCategory.EMPTY)
+            usage = reply.usage
         else:
             llm_reply = await context.llm(model).invoke(messages)
             self._record_text(context, llm_reply)
             if llm_reply.finish_reason not in _STOPPED and not has_content(llm_reply.text):
                 raise PortError(f"the answer from {model.display_string} is empty", category=ErrorCategory.EMPTY)
+            usage = llm_reply.usage
+        offer_answer_values(context, usage, context.call_info.notes)
         if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
             context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 

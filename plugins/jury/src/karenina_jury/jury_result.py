@@ -109,7 +109,8 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     False and the error is recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
-    answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
+    judged = {name: everything.get(name) for name in bound.judge_fields}
+    answer = bound.bind(judged, base.template.raw_llm_response, base.template.known_values or {})
     comparison = Comparison(answer)
     fields: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
     try:

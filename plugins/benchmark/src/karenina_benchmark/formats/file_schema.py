@@ -17,6 +17,7 @@ from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.plugin_checks import OwnedFields
 from karenina_template.templates import SynonymMap, known_primitives
+from karenina_toolkit.known_values import offered_values
 
 Schema = dict[str, Any]
 
@@ -51,6 +52,7 @@ _FIELD_TEXTS: Final = {
     "type": "The type of the value; by default, the type of the ground truth.",
     "description": "What the judge extracts from the response. The judge sees it, so it must not contain the ground "
     "truth.",
+    "from": "The known value that fills the field in place of a judge; `karenina primitives` lists all.",
     "ground_truth": "The correct value, which no model sees. Not needed for a range.",
     "verify_with": "The primitive that compares the value with the ground truth; `karenina primitives` describes all "
     "primitives.",
@@ -88,6 +90,7 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
     defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
+    defs["Field"]["properties"]["from"]["anyOf"] = [{"enum": _known_value_names()}, _TEXT]
     defs["RowField"] = _object(_FIELD_TEXTS, {})
     defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
@@ -106,6 +109,11 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     schema = _object(described, top, ["karenina", "name"], default=_TEXT)
     title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A Karenina benchmark"}
     return {**title, **schema, "$defs": defs}
+
+
+def _known_value_names() -> list[str]:
+    """Return the names of the known values that installed plugins offer, without patterns."""
+    return [offer.name for offer in offered_values(active_plugins()) if "*" not in offer.name]
 
 
 def _question() -> Schema:

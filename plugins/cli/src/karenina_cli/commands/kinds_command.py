@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -25,6 +25,7 @@ from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
+    from karenina_toolkit.known_values import OfferedValue
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -181,11 +182,30 @@ def primitives(
 ) -> None:
     """Print the primitives, which compare a template field with its ground truth, and their parameters.
 
-    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives. Without a name, also print
+    the known values, with which programs fill fields; `from` names them.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        print_kinds(screen, "primitive", list_primitives(), name, as_json=as_json)
+        kinds = list_primitives()
+        known = list_known_values() if name is None else []
+        if as_json and name is None:
+            screen.json({"primitives": [kind.to_json() for kind in kinds], "known_values": list(map(asdict, known))})
+            return
+        print_kinds(screen, "primitive", kinds, name, as_json=as_json)
+        if known:
+            screen.out.print("\nKnown values, which programs find and `from` names in a template:")
+        for value in known:
+            facts = Text(f"  {value.kind if value.kind != 'object' else 'any type'}  ({value.distribution})", "dim")
+            print_wrapped(screen.out, Text(clean(value.name), "bold") + facts)
+
+
+def list_known_values() -> Sequence[OfferedValue]:
+    """Return the known values that the stages of active plugins offer."""
+    from karenina_core.plugins import active_plugins
+    from karenina_toolkit.known_values import offered_values
+
+    return offered_values(active_plugins())
 
 
 def list_primitives() -> Sequence[ListedKind]:

@@ -343,9 +343,11 @@ async def _preview_once(
                 records.planned.append(planned)
                 if record.error is not None:
                     records.failed[planned.name] = record.error
-                records.reasons[planned.name] = (
-                    record.reason or record.error or "the placeholder answer does not trigger this stage"
+                needs_no_judge = planned.scope == "item" and not planned.stage.needs_judge(config, question, trust)
+                none_sent = (
+                    "no judge is needed" if needs_no_judge else "the placeholder answer does not trigger this stage"
                 )
+                records.reasons[planned.name] = record.reason or record.error or none_sent
     finally:
         await pipeline.end(judged)
         await pipeline.end(shared)

@@ -159,9 +159,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names the parts that differ: "answer", "extraction", "truth" or "verdict". `metrics` and `fields` contain
-    the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields whose results or
-    extracted values differ.
+    `changed` names the parts that differ: "answer", "extraction", "known values", "truth" or "verdict". `metrics` and
+    `fields` contain the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields
+    whose results or values differ.
     """
 
     question_id: str

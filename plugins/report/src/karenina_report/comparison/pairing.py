@@ -130,15 +130,15 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 def _values(result: VerificationResult) -> str:
     """Return, as JSON, the values that determine the verdict of an undecided result.
 
-    These are the extracted values, the field results and, unless all undecided fields were extracted, the whole
-    response.
+    These are the extracted values, the known values, the field results and, unless all undecided fields were extracted,
+    the whole response.
     """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
     is_extracted = undecided and extracted.keys() >= set(undecided)
-    return json.dumps(
-        [extracted, template.field_results, "" if is_extracted else template.raw_llm_response], default=str
-    )
+    known = {name: value.value for name, value in (template.known_values or {}).items()}
+    response = "" if is_extracted else template.raw_llm_response
+    return json.dumps([extracted, known, template.field_results, response], default=str)
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:

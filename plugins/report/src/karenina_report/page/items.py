@@ -20,6 +20,7 @@ from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.kept_files import picture_type
+from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import quantity, shorten
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def make_item(
         del values["evaluation_input"]
     fields = result_table([result], "fields")
     truth = {str(row["field"]): str(row["truth"]) for row in fields if row["truth"] is not None}
+    known = {
+        name: f"{source}, found by a program{f': {value.why}' if value.why else ''}"
+        for name, (source, value) in known_fields(result.template).items()
+    }
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in result_table([result], "excerpts"):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
@@ -62,11 +67,11 @@ def make_item(
         "fields": [
             {
                 "name": row["field"],
-                "extracted": row["extracted"],
+                "extracted": row["known"] if row["field"] in known else row["extracted"],
                 "truth": row["truth"],
                 "passed": "undecided" if row["field"] in undecided else row["passed"],
                 "score": row["score"],
-                "reason": row["reasoning"],
+                "reason": known.get(str(row["field"]), row["reasoning"]),
                 "rule": rules.get(str(row["field"])),
                 "excerpts": excerpts.get(("field", str(row["field"])), []),
             }
@@ -162,7 +167,7 @@ class ItemIndex:
         single = len(rows) == 1
         extracted = (
             [_shortened_field(name, text, alone=single) for name, text, _, _ in rows]
-            if template.parsed_llm_response
+            if template.parsed_llm_response or template.known_values
             else []
         )
         truths = [_shortened_field(name, text, alone=single) for name, _, text, _ in rows if text]

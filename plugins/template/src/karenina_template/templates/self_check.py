@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import ValidationError
 
+from karenina_core.data.sections import KnownValue
 from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.bound_template import as_json
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.normalize import normalize
 from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
@@ -245,7 +247,7 @@ def _check_verify(
     `accepted` contains values that should pass, and `changed` values that should fail, keyed by field. If a field has
     no accepted value, the class's `correct` is used.
     """
-    fields = set(bound.judge_fields)
+    fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
     if truth.keys() < fields:
         correct = bound.expected()
@@ -273,12 +275,13 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify`.
+    """Return the verdict of a class's own `verify` on an answer with these values, including known ones.
 
     The result is None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
     """
     try:
-        return Comparison(bound.bind(values)).passed()
+        known = {source: KnownValue(value=as_json(values[name])) for name, source in bound.sources.items()}
+        return Comparison(bound.bind(values, "", known)).passed()
     except Exception:
         return None
 
@@ -338,7 +341,7 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
     shown += [(name, "extraction_hint", text) for name, text in bound.hints().items()]
     for owner, rule in bound.template.key.rules.items():
-        if rule.reads_trace:
+        if not rule.is_judged:
             continue
         choices = [text for choice in _choices(parts.get(owner, {}), schema) for text in _texts_of(choice)]
         for truth in _texts_of(rule.truth):
