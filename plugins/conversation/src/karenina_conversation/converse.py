@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from karenina_conversation.fields import QuestionFields, TurnFields
@@ -13,6 +14,7 @@ from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, Ve
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
+from karenina_toolkit.answer_values import ANSWER_VALUES
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
     ANSWER_KEYS,
@@ -40,6 +42,9 @@ class Converse(Stage):
     scope = "answer"
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = ANSWER_KEYS | {CONVERSATION}
+    offers = MappingProxyType(
+        {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": str, "conversation.reached": bool}
+    )
     usage_key = "answer_generation"
     reads: ClassVar[Mapping[str, object]] = {
         "abstention_enabled": False,
@@ -96,6 +101,9 @@ class Converse(Stage):
         context.set_artifact(CONVERSATION, conversation)
         context.set_result_field("conversation", conversation.to_json())
         record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
+        context.offer_value("conversation.turns", len(taken))
+        context.offer_value("conversation.ended", ended)
+        context.offer_value("conversation.reached", None, why="a script has no goal")
 
 
 def make_user_side(context: VerificationContext) -> UserSide:

@@ -9,6 +9,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_generation.settings import GenerationSettings
+from karenina_toolkit.answer_values import ANSWER_VALUES
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
     ANSWER_KEYS,
@@ -39,6 +40,7 @@ class GenerateAnswer(Stage):
     scope = "answer"
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = ANSWER_KEYS
+    offers = ANSWER_VALUES
     usage_key = "answer_generation"
     reads: ClassVar[Mapping[str, object]] = {"abstention_enabled": False}
     prompts = (GENERATION, FEW_SHOT_GENERATION)

@@ -23,6 +23,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.models.prompts import PromptTask
 from karenina_toolkit import traces
+from karenina_toolkit.answer_values import offer_answer_values
 from karenina_toolkit.answers.few_shot import examples_for, few_shot_settings, to_turns
 from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces.reasoning import has_content
@@ -67,6 +68,7 @@ class ModelTurn:
     limit_reached: bool = False
     is_plain: bool = False
     error: PortError | None = None
+    usage: Usage = NO_USAGE
 
     @property
     def final(self) -> str | None:
@@ -133,7 +135,7 @@ def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
         where = context.answering_model.display_string
         error = PortError(f"the answer from {where} is empty", category=ErrorCategory.EMPTY)
     message = Message("assistant", text, reasoning=reasoning or None, notes=tuple(reply.notes))
-    return ModelTurn((message,), reply.finish_reason, is_plain=True, error=error)
+    return ModelTurn((message,), reply.finish_reason, is_plain=True, error=error, usage=reply.usage)
 
 
 def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortError | None) -> ModelTurn:
@@ -141,7 +143,7 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
     trace: Sequence[Message] = reply.trace
     if context.setting("strip_reasoning"):
         trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
-    return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error)
+    return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error, usage=reply.usage)
 
 
 def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[str] = ()) -> None:
@@ -161,6 +163,7 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
         _record_trace(context, turns, trace)
     if last.error is not None:
         raise last.error
+    offer_answer_values(context, sum((turn.usage for turn in turns), NO_USAGE), context.call_info.notes)
     if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
         context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
