@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import (
+    NO_USAGE,
     AgentOptions,
     AgentReply,
     ErrorCategory,
@@ -20,6 +21,7 @@ from karenina_core.models.ports import (
     LLMReply,
     Message,
     PortError,
+    Usage,
 )
 from karenina_core.models.prompts import PromptTask
 from karenina_toolkit import traces
