@@ -87,9 +87,9 @@ def _with_absolute_paths(name: str, value: Any) -> Any:
 
     Relative paths would be resolved against the preset's folder.
     """
-    if name != "answering_models":
-        return value
-    return [_with_absolute_recording(model) for model in value]
+    from karenina_engine.model_settings import map_models, model_settings
+
+    return map_models(value, _with_absolute_recording) if name in model_settings() else value
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,13 +13,14 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, name_argument
+from karenina_cli.input.model_options import ModelOptions, option_names
+from karenina_cli.input.options import ConfigFile, Settings, name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
 from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
-from karenina_terminal.options import PrintJSON
+from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import get_screen, print_rows, print_wrapped
 from karenina_toolkit.printable import clean
 
@@ -33,8 +34,10 @@ _BENCHMARK: Final = "benchmark"
 ACTIONS: Final = ("save", "list", "delete")
 
 
+@with_option_groups
 def config(
     ctx: typer.Context,
+    *,
     name: Annotated[
         str | None,
         name_argument(
@@ -48,8 +51,7 @@ def config(
     ] = None,
     file: ConfigFile = None,
     settings: Settings = None,
-    answering: Answering = None,
-    judge: Judges = None,
+    models: ModelOptions,
     schema: Annotated[
         bool,
         typer.Option(
@@ -63,22 +65,22 @@ def config(
 
     `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
-    `karenina config save NAME` saves the configuration from --config, --set, --answering and --judge, without keys, as
-    a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes
-    one.
+    `karenina config save NAME` saves the configuration from --config, --set and the options for models, without keys,
+    as a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME`
+    deletes one.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.config import VerificationConfig, all_settings
 
         if name in ACTIONS:
-            given = Given(file, settings or (), answering or (), judge or ())
+            given = Given(file, settings or (), models)
             run_action(screen, name, preset, given, as_json=as_json)
             return
         check_action(name)
-        if preset is not None or file or settings or answering or judge:
+        if preset is not None or file or settings or models:
             raise typer.BadParameter(
-                "a preset, --config, --set, --answering and --judge can only be used with `config save NAME`"
+                f"a preset, --config, --set, {option_names()} can only be used with `config save NAME`"
             )
         owned = all_settings()
         if schema and name == _BENCHMARK and name not in owned:
@@ -174,21 +176,19 @@ class Given:
 
     file: Path | None
     settings: Sequence[str]
-    answering: Sequence[str]
-    judges: Sequence[str]
+    models: ModelOptions
 
     def __bool__(self) -> bool:
         """Return whether any of the options is set."""
-        return bool(self.file or self.settings or self.answering or self.judges)
+        return bool(self.file or self.settings or self.models)
 
     def names(self) -> set[str]:
         """Return the configuration names set by the options. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
 
-        option_names = set(read_config_values(self.file)) if self.file is not None else set()
-        option_names |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
-        option_names |= {"answering_models"} if self.answering else set()
-        return option_names | ({"parsing_models"} if self.judges else set())
+        names = set(read_config_values(self.file)) if self.file is not None else set()
+        names |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
+        return names | self.models.specs.keys()
 
 
 def check_action(name: str | None) -> None:
@@ -205,7 +205,7 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
     Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
     """
     if given and action != "save":
-        raise typer.BadParameter(f"--config, --set, --answering and --judge have no effect on `config {action}`")
+        raise typer.BadParameter(f"--config, --set, {option_names()} have no effect on `config {action}`")
     if action == "list":
         if name is not None:
             raise typer.BadParameter(f"`config list` lists all presets; leave out {name!r}")
@@ -232,8 +232,8 @@ def _save(name: str, given: Given) -> Path:
     from karenina_cli.input.configuration import read_configuration
 
     if not given:
-        raise typer.BadParameter("there is nothing to save; specify --config, --set, --answering or --judge")
-    chosen = read_configuration(None, given.file, given.settings, answering=given.answering, judges=given.judges)
+        raise typer.BadParameter(f"there is nothing to save; specify --config, --set, {option_names('or')}")
+    chosen = read_configuration(None, given.file, given.settings, models=given.models)
     return save_preset(name, chosen, given.names())
 
 

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import ModelOptions
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import ConfigOptions, benchmark_argument, question_option
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
@@ -27,6 +28,7 @@ def plan(
         Path | None, benchmark_argument("A benchmark. Default: a question without traits or metadata.")
     ] = None,
     setup: ConfigOptions,
+    models: ModelOptions,
     tables: TableOptions,
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
@@ -34,7 +36,7 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, setup, question, tables.parse())
+        plans = _plans(file, setup, models, question, tables.parse())
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
@@ -47,7 +49,11 @@ def plan(
 
 
 def _plans(
-    file: Path | None, setup: ConfigOptions, wanted: list[str] | None, columns: dict[str, str] | None
+    file: Path | None,
+    setup: ConfigOptions,
+    models: ModelOptions,
+    wanted: list[str] | None,
+    columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
     """Return the distinct plans, each with the ids of its questions.
 
@@ -61,7 +67,7 @@ def _plans(
     from karenina_engine.check.questions import select_questions
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
-    chosen = read_configuration(benchmark, setup.config, setup.settings)
+    chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
     if benchmark is None:
         if wanted:
             raise ConfigError(["--question selects questions from a benchmark; specify the benchmark file"])
