@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from karenina_core.config import all_settings
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.settings_models import declared
+from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
 
 if TYPE_CHECKING:
     from karenina_core.config import Setting, VerificationConfig
@@ -110,6 +110,16 @@ def holds_models(annotation: Any) -> bool:
     if not parts:
         return isinstance(annotation, type) and issubclass(annotation, ModelConfig)
     return get_origin(annotation) is not dict and all(map(holds_models, parts))
+
+
+def allowed_in_files(setting: Setting) -> AllowedInFiles:
+    """Return the values of a setting that a file may set without the user's trust.
+
+    The fields of models are checked one by one whatever mark their setting has, unless it is `never`.
+    """
+    if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
+        return "models"
+    return setting.allowed_in_files
 
 
 def _describe(setting: Setting) -> ModelSetting:

@@ -63,7 +63,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
             replace_file(path, lambda file: file.write(to_json(saved, indent=2)), private=True)
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"cannot save the preset in {path}: {error}"]) from error
-    warn_of_secrets(path, [place for place in left_out if place.partition(".")[0] in names])
+    warn_of_secrets(path, [place for place in left_out if any(place.startswith(f"{name}.") for name in names)])
     return path
 
 

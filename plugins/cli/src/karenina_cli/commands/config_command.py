@@ -20,6 +20,7 @@ from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
+from karenina_engine.model_settings import allowed_in_files
 from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import get_screen, print_rows, print_wrapped
 from karenina_toolkit.printable import clean
@@ -123,7 +124,7 @@ def _json(setting: Setting) -> dict[str, Any]:
         "type": type_of(setting.info),
         "default": _default(setting),
         "environment": list(setting.environment),
-        "allowed_in_files": setting.allowed_in_files,
+        "allowed_in_files": allowed_in_files(setting),
         "meaning": setting.meaning,
         "fields": {title: [field.to_json() for field in fields] for title, fields in nested_fields(setting).items()},
     }
@@ -185,9 +186,12 @@ class Given:
     def names(self) -> set[str]:
         """Return the configuration names set by the options. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
+        from karenina_core.config import all_settings, flatten_settings
 
-        names = set(read_config_values(self.file)) if self.file is not None else set()
-        names |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
+        owned = all_settings()
+        names = set(flatten_settings(read_config_values(self.file))) if self.file is not None else set()
+        given = [setting.partition("=")[0].strip() for setting in self.settings]
+        names |= {name if name in owned else name.partition(".")[0] for name in given}
         return names | self.models.specs.keys()
 
 

@@ -31,7 +31,7 @@ from karenina_core.namespaces import third_parties
 from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
-from karenina_engine.model_settings import map_models, model_settings, models_in
+from karenina_engine.model_settings import allowed_in_files, map_models, model_settings, models_in
 from karenina_engine.user_files import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
@@ -289,12 +289,11 @@ class _Finder:
 
         Unknown settings are ignored here, because they are refused elsewhere.
         """
-        holding = model_settings()
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
                 continue
-            if name in holding and mark_of(setting.model, setting.field) != "never":
+            if allowed_in_files(setting) == "models":
                 for fields in models_in(value):
                     if isinstance(fields, Mapping):
                         self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
