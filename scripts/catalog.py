@@ -21,6 +21,7 @@ from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
+from karenina_toolkit.known_values import offered_values
 
 
 def members(checkout: Path) -> list[str]:
@@ -81,6 +82,7 @@ def survey(names: list[str]) -> Catalog:
         "trait_fields": {},
         "question_fields": {},
         "template_fields": {},
+        "known_values": {},
     }
     for settings, owner in settings_models(plugins):
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
@@ -96,6 +98,7 @@ def survey(names: list[str]) -> Catalog:
     for offered in registered_stages(plugins):
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
+    found["known_values"] = {offer.name: (offer.distribution, offer.kind) for offer in offered_values(plugins)}
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
     found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}

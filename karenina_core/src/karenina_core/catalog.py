@@ -31,7 +31,7 @@ class Catalog(TypedDict):
 
     `recorders` contains the adapters that replay recordings, and `variables` the environment variables other than those
     for settings. `members` contains all distributions of the project, each with the extra of `karenina` that installs
-    it, or None if it is always installed with `karenina`.
+    it, or None if it is always installed with `karenina`. `known_values` also contains the type of each value.
     """
 
     stages: dict[str, str]
@@ -50,6 +50,7 @@ class Catalog(TypedDict):
     trait_fields: dict[str, str]
     question_fields: dict[str, str]
     template_fields: dict[str, str]
+    known_values: dict[str, tuple[str, str]]
 
 
 @cache

@@ -153,7 +153,8 @@ class CallNotes:
     """The retries and times of a call, or of all calls made by a stage, including failed calls.
 
     `retries` counts retries by `ErrorCategory`, and `waited` is the number of seconds between them. `seconds` is the
-    duration of all requests, and `queued` is the number of seconds that calls waited for the server's limit or the
+    duration of all requests, `answered` that of the requests that were answered, `cost` what they cost in picodollars
+    (None if this is not known), and `queued` is the number of seconds that calls waited for the server's limit or the
     budget before they were sent. A reply from the journal has the numbers of the original call. `keys` contains the
     journal keys of the calls. `open_calls` is the number of calls currently in flight, and `open_seconds` is the time
     during which at least one call was in flight. That time is not the sum of the others, because calls may overlap or
@@ -167,6 +168,8 @@ class CallNotes:
     keys: list[str] = field(default_factory=list)
     open_calls: int = 0
     open_seconds: float = 0.0
+    answered: float = 0.0
+    cost: int | None = 0
 
     def add(self, other: CallNotes) -> None:
         """Add the retries, times and journal keys of `other` to these notes."""
@@ -176,6 +179,8 @@ class CallNotes:
         self.seconds += other.seconds
         self.queued += other.queued
         self.keys += other.keys
+        self.answered += other.answered
+        self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
 
     def work_seconds(self, elapsed: float) -> float:
         """Return the seconds of work, excluding waiting, in a period of `elapsed` seconds that included these calls."""

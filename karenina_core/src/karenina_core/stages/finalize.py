@@ -231,7 +231,9 @@ def _extracted_values(state: State) -> dict[str, Any]:
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
         return {}
+    used = set(bound.sources.values())
     return {
+        "known_values": {name: value for name, value in state.all_values().items() if name in used} or None,
         "parsed_llm_response": bound.extracted(answer) if answer is not None else None,
         "parsed_gt_response": bound.expected(),
     }

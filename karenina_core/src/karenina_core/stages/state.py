@@ -5,7 +5,7 @@ Stages access all of these through `VerificationContext`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
+    from karenina_core.data.sections import KnownValue, RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.source_folder import SourceFolder
@@ -67,6 +67,7 @@ class StageAccess:
     reads: frozenset[str]
     writes: frozenset[str]
     revises: frozenset[str]
+    offers: Collection[str]
     reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
@@ -163,6 +164,7 @@ class State:
     parent: State | None = None
     artifacts: dict[str, Any] = field(default_factory=dict)
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    values: dict[str, KnownValue] = field(default_factory=dict)
     vetoes: list[VetoRecord] = field(default_factory=list)
     revisions: list[RevisionRecord] = field(default_factory=list)
     records: list[StageRecord] = field(default_factory=list)
@@ -194,6 +196,10 @@ class State:
         if name in self.artifacts:
             return self.artifacts[name]
         return self.parent.artifacts.get(name) if self.parent is not None else None
+
+    def all_values(self) -> dict[str, KnownValue]:
+        """Return the known values of the answer and of the item."""
+        return {**(self.parent.values if self.parent is not None else {}), **self.values}
 
     def first_error(self) -> ItemError | None:
         """Return the error that ended the answer or, if there was none, the error that ended the item."""

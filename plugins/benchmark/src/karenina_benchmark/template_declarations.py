@@ -4,6 +4,7 @@ The fields are a mapping, as in a YAML file:
 
     gene: {description: The gene that is named, ground_truth: BCL2}
     year: {type: int, description: Its year, ground_truth: 1985, verify_with: {type: NumericTolerance, tolerance: 1}}
+    steps: {from: trace.steps, ground_truth: 8, verify_with: NumericMaximum}
 
 The generated source is a class with `VerifiedField` declarations, so all templates are loaded in the same way. Names
 must be identifiers and values are written as literals, so nothing in the mapping can become code.
@@ -25,9 +26,12 @@ from karenina_core.namespaces import describe_unknown, flatten
 from karenina_core.plugins import active_plugins
 from karenina_template import templates
 from karenina_template.templates.field import is_option
+from karenina_toolkit.known_values import find_offer
 
-FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
+FIELD_KEYS = ("type", "description", "from", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
+_OPEN_TYPES = ("list", "object")
+"""Types of fields for known values whose items, or which themselves, may be of any type. Files cannot declare them."""
 _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -73,11 +77,13 @@ class _Imports:
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
     """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
 
-    `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a string like
-    2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
-    default depends on the type: ExactMatch for strings, SetContainment for lists, and otherwise NumericExact,
-    BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name
-    of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
+    `type` is one of `TYPES` or `{literal: [...]}`; by default it is the type of the known value that `from` names, or
+    it is inferred from `ground_truth` (a string like 2001-12-31 is a date). `verify_with` is the name of a primitive,
+    or a mapping with its `type` and parameters. The default depends on the type: ExactMatch for strings, SetContainment
+    for lists, and otherwise NumericExact, BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no
+    `ground_truth`, and fields with `from` no `description`. A strategy is the name of a field, or `{all_of: [...]}`,
+    `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
+
     Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
@@ -124,6 +130,8 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
     """Return whether a declared field is compared as text, judging by its type or otherwise by its primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
+    if kind is None and isinstance(source := declared.get("from"), str) and (offer := find_offer(source)) is not None:
+        kind = offer.kind if offer.kind in TYPES else None
     if isinstance(kind, Mapping):
         options = kind.get("literal")
         return isinstance(options, list) and all(isinstance(option, str) for option in options)
@@ -155,19 +163,25 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
         if key not in FIELD_KEYS and key not in options:
             cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
             raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
-    primitive = _primitive_name(declared.get("verify_with"), name)
+    primitive, source = _primitive_name(declared.get("verify_with"), name), declared.get("from")
+    if source is not None and not isinstance(source, str):
+        what = "`from` must be the name of a known value, such as trace.steps"
+        raise DeclarationError(what, "answer", name, "from")
     on_trace = primitive in _TRACE_PRIMITIVES
-    needed = () if on_trace else ("description",) if primitive in _RANGE_TYPES else ("description", "ground_truth")
-    for key in needed:
-        if declared.get(key) is None:
+    needed = {"description": on_trace or source is not None, "ground_truth": on_trace or primitive in _RANGE_TYPES}
+    for key, is_optional in needed.items():
+        if declared.get(key) is None and not is_optional:
             raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
-    kind, annotation = _write_type(imports, declared.get("type"), truth, primitive, name)
+    inferred = declared.get("type") is None and source is not None
+    stated = _type_of_source(source, truth, primitive, name) if inferred else declared.get("type")
+    kind, annotation = _write_type(imports, stated, truth, primitive, name, TYPES + _OPEN_TYPES if inferred else TYPES)
     truth = _convert_truth(truth, kind, name) if truth is not None else None
     description = declared.get("description")
     if description is not None and not isinstance(description, str):
         description = str(description)
-    arguments = [f"description={description or ''!r}"]
+    arguments = [f"description={description or ''!r}"] if description or source is None else []
+    arguments += [f"source={source!r}"] if source is not None else []
     if truth is not None:
         arguments.append(f"ground_truth={_write_literal(imports, truth, name, 'ground_truth')}")
     arguments.append(f"verify_with={_write_verify_with(imports, declared.get('verify_with'), kind, name)}")
@@ -209,8 +223,10 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
     return verify_with
 
 
-def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
-    """Return the kind of a field (one of `TYPES`, or `literal`) and its annotation.
+def _write_type(
+    imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str, types: tuple[str, ...]
+) -> tuple[str, str]:
+    """Return the kind of a field (one of `types`, or `literal`) and its annotation.
 
     Without a declared type, it is inferred from `truth` and `primitive`.
 
@@ -225,12 +241,25 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
         return "literal", f"Literal[{', '.join(choices)}]"
     if declared is None:
         declared = _infer_type(truth, primitive, name)
-    if declared not in TYPES:
+    if declared not in types:
         cure = f"use {', '.join(TYPES)} or {{literal: [...]}}"
         raise DeclarationError(f"unknown type {declared!r}", "answer", name, "type", cure=cure)
     if declared == "date":
         imports.date = True
     return declared, declared
+
+
+def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -> str:
+    """Return the type of a field that a known value fills, inferred from its truth if the known value may have any
+    type.
+    """
+    offer = find_offer(source)
+    if offer is not None and offer.kind in TYPES:
+        return offer.kind
+    try:
+        return _infer_type(truth, primitive, name)
+    except DeclarationError:
+        return "list" if isinstance(truth, list) else "object"
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:

@@ -26,6 +26,7 @@ from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
 from karenina_engine.cost.budget import OverBudget
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
@@ -89,15 +90,19 @@ class RemoteClient:
 
 
 class RemoteLedger:
-    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run computes the costs."""
+    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run counts it.
 
-    def __init__(self, client: RemoteClient) -> None:
+    `prices` are the prices of the run, with which the worker computes what a call cost.
+    """
+
+    def __init__(self, client: RemoteClient, prices: PriceTable) -> None:
         self._client = client
+        self._costs = Ledger(prices)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send a call's usage. Returns None, because the cost is not known here."""
+        """Send a call's usage, and return its cost in picodollars, or None if the cost is unknown."""
         self._client.send_call("call_made", call, usage=astuple(usage))
-        return None
+        return self._costs.cost(call, usage)
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Send the usage of a reply from the journal."""
@@ -233,7 +238,7 @@ class Worker:
             limit_calls(plugins, concurrency, policy.patience),
             find_observers(plugins),
             store=reply_store,
-            ledger=RemoteLedger(client),
+            ledger=RemoteLedger(client, PriceTable(plugins, settings.prices)),
             budget=RemoteBudget(client) if message["paid"] else None,
             files=serialization.decode_files(message["files"]),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from karenina_core import Question, Skip, Stage, VerificationConfig, Verificatio
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
+from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.stage_support import skip_if_failed
 
@@ -26,6 +27,8 @@ _OTHER_IMPORT = re.compile(
 
 class VerifyTemplate(Stage):
     """Runs the template's `verify()`, `verify_granular()` and patterns.
+
+    Fields that have a source are compared with the known values that stages offered.
 
     Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
     the granular result are None. The item is then not judged, unless a pattern fails.
@@ -54,6 +57,10 @@ class VerifyTemplate(Stage):
     )
     fallback = True
 
+    def known_values(self, config: VerificationConfig, question: Question) -> Collection[str]:
+        """Return the names of the known values that fill fields of the question's template."""
+        return known_values_of(question)
+
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether the template may have a primitive that defines `before_run`.
 
@@ -75,7 +82,6 @@ class VerifyTemplate(Stage):
         Raises `ConfigError` if a primitive cannot work in this run. Invalid and untrusted templates are ignored here,
         because their items end in an error.
         """
-        from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
         seen: set[str] = set()
@@ -111,10 +117,11 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields and search for the patterns, and set the artifacts."""
-        answer = context.get_artifact(PARSED_ANSWER)
+        bound = context.get_artifact(ANSWER_CLASS)
+        answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
         patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
         self._verify_fields(context, answer, patterns)
-        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(ANSWER_CLASS).composition)
+        context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
         context.set_artifact(Keys.REGEX_VALIDATION_DETAILS, patterns.details or None)

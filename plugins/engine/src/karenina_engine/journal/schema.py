@@ -14,7 +14,8 @@ trigger is not a journal.
   JSON, or the error if `failed` is 1; `reusable` is 1 if it can be reused for an identical call. The remaining columns
   are `finish_reason`, `input_tokens`, `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their
   own; `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by
-  category), `waited` (seconds without a request) and `time`.
+  category), `waited` (seconds without a request) and `time`. A model's reply also contains `answered` (the seconds of
+  the requests that were answered) and `cost` (in picodollars at the prices of the run that made the call, or null).
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
   replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
   and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.

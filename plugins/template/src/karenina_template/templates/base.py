@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isfunction
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
@@ -64,12 +64,22 @@ class AnswerKey:
         """Return the ground truths, keyed by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
+    def sources(self) -> dict[str, str]:
+        """Return the names of the known values that fill fields, keyed by field."""
+        return {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
+
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
         """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
 
-        Raises `InvalidAnswer` if a primitive returns an invalid result.
+        A field whose known value is missing is undecided. Raises `InvalidAnswer` if a primitive returns an invalid
+        result.
         """
-        return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
+        return {
+            name: rule.passes(value, response)
+            if (value := values.get(name)) is not None or rule.source is None
+            else Undecided(f"the known value {rule.source!r} is missing")
+            for name, rule in self.rules.items()
+        }
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
         """Return the credit for each field, from 0 to 1, given the results.
@@ -141,6 +151,7 @@ class BaseAnswer(BaseModel):
 
     _key: AnswerKey | None = PrivateAttr(default=None)
     _response: str = PrivateAttr(default="")
+    _unfilled: Mapping[str, Undecided | Literal[False]] | None = PrivateAttr(default=None)
     _assumed: Mapping[str, bool] | None = PrivateAttr(default=None)
 
     __answer_key__: ClassVar[AnswerKey | None] = None
@@ -236,9 +247,12 @@ class BaseAnswer(BaseModel):
     def _results(self) -> dict[str, bool | Undecided]:
         """Return the result for each verified field, with the reason if the field is undecided.
 
-        Undecided results are replaced with the results that `Comparison` assumes.
+        The results for fields whose known value is None are those set by `BoundTemplate.bind`. Undecided results are
+        replaced with the results that `Comparison` assumes.
         """
         results = self._answer_key().results(self._values(), self._bound_response())
+        if unfilled := (self.__pydantic_private__ or {}).get("_unfilled"):
+            results |= unfilled
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:

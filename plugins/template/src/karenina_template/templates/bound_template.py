@@ -21,16 +21,18 @@ from pydantic_core import (
 )
 
 from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.data.sections import KnownValue
 from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
-from karenina_template.templates.primitives import DateMatch
+from karenina_template.templates.primitives import DateMatch, Undecided
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.shapes.shape import Shape
 from karenina_toolkit.structured.lenient_json import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})
+NO_VALUES: Final[Mapping[str, KnownValue]] = {}
 _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 """Constraints whose value pydantic's errors contain; errors about literals and enumerations list the values."""
 
@@ -160,11 +162,18 @@ class BoundTemplate:
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The names of the known values that fill fields, keyed by field. No judge fills these fields."""
+        return self.template.key.sources()
+
     def options(self) -> dict[str, Mapping[str, object]]:
         """Return the plugin options of the fields, keyed by field. Fields without options are left out."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
-    def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
+    def bind(
+        self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
+    ) -> BaseAnswer:
         """Return the answer with the judge's `values`, the question's ID, the ground
         truths, the weights and the `response`.
 
@@ -174,15 +183,31 @@ class BoundTemplate:
         remains a string if the field's primitive decides the verdict. None remains None, whatever the annotation.
         Unknown keys, and fields that a judge does not fill, are ignored.
 
+        `known` contains the known values by name, which fill the fields that have a source. A value that does not fit
+        the field's type is compared unchanged. A field whose value is None or missing is undecided, or wrong if the
+        value `counts` as wrong.
+
         Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
         class's own code.
         """
-        answer = self._validated(values)
         key = self.template.key
+        sources = key.sources()
+        coercer = self.template.shape.coercer
+        filled = {
+            name: coercer.convert(name, known[source].value) for name, source in sources.items() if source in known
+        }
+        answer = self._validated(values, filled)
+        answer.__dict__.update(filled)
         # avoids validation on assignment, which is slower and meant for users' values
         own = answer.__pydantic_private__
         assert own is not None
         own["_key"], own["_response"] = key, response
+        if sources:
+            own["_unfilled"] = {
+                name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
+                for name, source in sources.items()
+                if (value := known.get(source)) is not None and value.value is None
+            }
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
         return answer
@@ -210,8 +235,17 @@ class BoundTemplate:
         """Return the values filled in by the judge as JSON values, keyed by field."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
-    def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
+    def with_known_values(self, answer: BaseAnswer, known: Mapping[str, KnownValue]) -> BaseAnswer:
+        """Return `answer`, which was bound without known values, bound again with these known values.
+
+        A template without sources needs none, so its answer is returned unchanged.
+        """
+        return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
+
+    def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
         """Return the answer with the judge's values, repaired if a field rejects any of them.
+
+        `filled` contains the known values by field. The answer has them only if its class accepts them.
 
         Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
         """
@@ -231,7 +265,7 @@ class BoundTemplate:
                     problem = PydanticCustomError("date_parsing", "{reason}", reason)
                     errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
         try:
-            text = to_json({**present, "id": self.question_id})
+            to_json(present)
         except (PydanticSerializationError, UnicodeError) as error:
             problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
             raise ValidationError.from_exception_data(
@@ -239,12 +273,11 @@ class BoundTemplate:
             ) from error
         two_dates: Mapping[str, str] = {}
         try:
-            answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+            answer = self._read(present, filled)
         except ValidationError as error:
             try:
                 present, two_dates = self._reread(present)
-                text = to_json({**present, "id": self.question_id})
-                answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+                answer = self._read(present, filled)
             except ValueError:
                 converted = _convert_errors(error, self.template.shape.schema_json)
                 raise ValidationError.from_exception_data(cls.__name__, [*errors, *converted]) from error
@@ -257,6 +290,19 @@ class BoundTemplate:
             if exact is not read:  # avoids validation on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer
+
+    def _read(self, present: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
+        """Return the answer with these values, without those in `filled` if its class rejects them.
+
+        Raises pydantic's `ValidationError` if it rejects those in `present`.
+        """
+        values = {**present, **filled, "id": self.question_id}
+        try:
+            return self.answer_class.model_validate_json(to_json(values), by_alias=False, by_name=True)
+        except ValidationError:
+            if not filled:
+                raise
+        return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
         """Return the values, repaired to fit their fields, and the ambiguous dates in a separate dict keyed by field.
@@ -386,6 +432,7 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
             rule.weight,
             rule.hint,
             *([dict(rule.options)] if rule.options else []),
+            *([rule.source] if rule.source is not None else []),
         ]
         for name, rule in key.rules.items()
     }

@@ -299,6 +299,7 @@ class ParsedPattern:
                     passed.get("weight", 1.0),
                     passed.get("extraction_hint"),
                     options,
+                    passed.get("source"),
                 ).with_coerced_truth(self.shape.coercer, name)
             if bool(description) is not described:
                 raise _PatternMismatchError

@@ -1,0 +1,121 @@
+"""Converse, slot 2: holds a conversation with the model under test, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from karenina_conversation.fields import QuestionFields, TurnFields
+from karenina_conversation.user_side import ConditionUndecided, End, Script, UserSide
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
+from karenina_core.models.ports import Message
+from karenina_core.namespaces import read_owned
+from karenina_toolkit.answer_values import ANSWER_VALUES
+from karenina_toolkit.answers.few_shot import check_examples
+from karenina_toolkit.answers.model_turn import (
+    ANSWER_KEYS,
+    FEW_SHOT_GENERATION,
+    GENERATION,
+    ModelTurn,
+    first_messages,
+    record_turns,
+    take_turn,
+)
+from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+
+if TYPE_CHECKING:
+    from karenina_core.stages.stage import ModelNeed
+
+
+class Converse(Stage):
+    """The stage that answers questions with `turns`: after each answer, the user says the next message.
+
+    Each turn is a call with all messages so far. The artifacts are those of `GenerateAnswer`, and CONVERSATION. If a
+    call fails or an answer is empty, the item ends with MODEL_ERROR, and the turns before it are stored.
+    """
+
+    name = "Converse"
+    scope = "answer"
+    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
+    produces = ANSWER_KEYS | {CONVERSATION}
+    offers = MappingProxyType(
+        {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": str, "conversation.reached": bool}
+    )
+    usage_key = "answer_generation"
+    reads: ClassVar[Mapping[str, object]] = {
+        "abstention_enabled": False,
+        "strip_reasoning": True,
+        "few_shot_config": None,
+    }
+    prompts = (GENERATION, FEW_SHOT_GENERATION)
+    question_settings = QuestionFields
+    field_settings = TurnFields
+    trait_settings = TurnFields
+    precedence = 10
+    error_outcome = Outcome.MODEL_ERROR
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage for questions with several turns."""
+        return "turns" in question.extra or Skip("the question has no `turns`")
+
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return False, because the stage calls only the model under test."""
+        return False
+
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
+        """Check the few-shot examples, as `GenerateAnswer` does. Returns no needs."""
+        check_examples(config, questions)
+        return ()
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Hold the conversation, and record it. Raises `PortError` if a call fails or an answer is empty."""
+        user = make_user_side(context)
+        messages = first_messages(context)
+        turns: list[ModelTurn] = []
+        taken = [ConversationTurn(1, said=context.question.question)]
+        ended: EndReason = "script"
+        while True:
+            turn = await take_turn(context, messages)
+            turns.append(turn)
+            taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
+            if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
+                break
+            try:
+                following = await user.next_turn(taken)
+            except ConditionUndecided as error:
+                context.mark_error(str(error), Outcome.STAGE_ERROR)
+                break
+            if isinstance(following, End):
+                ended = following.why
+                break
+            messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+            taken.append(ConversationTurn(following.number, following.id, following.said))
+        every = sorted([*taken, *user.not_taken(taken, ended)], key=lambda turn: turn.number)
+        conversation = Conversation(tuple(every), ended)
+        context.set_artifact(CONVERSATION, conversation)
+        context.set_result_field("conversation", conversation.to_json())
+        record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
+        context.offer_value("conversation.turns", len(taken))
+        context.offer_value("conversation.ended", ended)
+        context.offer_value("conversation.reached", None, why="a script has no goal")
+
+
+def make_user_side(context: VerificationContext) -> UserSide:
+    """Return the user's side of the conversation."""
+    return Script(cast("QuestionFields", context.question_settings).turns)
+
+
+def turns_of(question: Question) -> QuestionFields:
+    """Return the question's fields for conversations. Raises pydantic's `ValidationError` if they are invalid."""
+    return read_owned(QuestionFields, question.extra)
+
+
+def _as_sent(message: Message) -> Message:
+    """Return a message of the model as it is sent back to it: without its thoughts."""
+    return replace(message, reasoning=None, notes=())
