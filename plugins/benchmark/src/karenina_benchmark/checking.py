@@ -19,6 +19,7 @@ from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
+from karenina_engine.check.turns import turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
@@ -301,8 +302,8 @@ class _Check:
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
         from karenina_engine.check.plugin_checks import trait_fields
 
-        values = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
-        for what, _ in self._fields.problems_in(values):
+        rubrics = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
+        for what, _ in (*self._fields.problems_in(trait_fields(*rubrics)), *self._fields.misplaced(*rubrics)):
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
@@ -319,6 +320,9 @@ class _Check:
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
+        for what, field in turn_problems(question, self._trust):
+            path = ("answer", field, "turn") if field else ()
+            self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
     def _check_template(self, question: Question, config: VerificationConfig) -> None:
         """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""

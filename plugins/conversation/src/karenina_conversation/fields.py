@@ -136,8 +136,9 @@ TurnName = int | str | OnlyTurn
 
 
 class TurnFields(BaseModel):
-    """Options of template fields, and fields of traits."""
+    """Options of template fields, and fields of traits that read the answer's text."""
 
+    trait_kinds: ClassVar[tuple[str, ...]] = ("llm", "regex", "callable", "metric")
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 

@@ -59,6 +59,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     """
 
     name = "DeepJudgmentParseTemplate"
+    turns = True
     produces = frozenset(
         {
             Keys.PARSED_ANSWER,

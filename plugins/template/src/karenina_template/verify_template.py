@@ -14,6 +14,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.turns import read_turns
+from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class VerifyTemplate(Stage):
 
     name = "VerifyTemplate"
     requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED, CONVERSATION})
     produces = frozenset(
         {
             Keys.FIELD_VERIFICATION_RESULT,
@@ -119,7 +121,13 @@ class VerifyTemplate(Stage):
         """Verify the fields and search for the patterns, and set the artifacts."""
         bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
-        patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        conversation = context.find_artifact(CONVERSATION)
+        if conversation is not None:
+            text = conversation.taken[-1].text
+            if left_out := read_turns(bound, answer, conversation):
+                context.set_result_field("left_out", left_out)
+        patterns = answer.verify_regex(text)
         self._verify_fields(context, answer, patterns)
         context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.ports import Message
+from karenina_core.models.prompts import fence
+from karenina_toolkit import traces
 
 EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
 """Why a conversation ended: the script was over, the user reached the goal or gave up, an `end` held, or it became too
@@ -38,6 +41,48 @@ class ConversationTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnChoice:
+    """Which turn a field or trait reads: a number, an id, "last" or "all".
+
+    With `only`, a judge does not see the turns before it. `missing_is_wrong` states how a turn that did not take place
+    counts.
+    """
+
+    turn: int | str = "last"
+    only: bool = False
+    missing_is_wrong: bool = False
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
+        """Return the choice in the options of a field or trait (`turn` and `missing_turn`)."""
+        turn = options.get("turn")
+        only = isinstance(turn, Mapping)
+        return cls((turn["only"] if only else turn) or default, only, options.get("missing_turn") == "wrong")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the choice is the last turn, together with the turns before it."""
+        return self.turn == "last" and not self.only
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}" if isinstance(self.turn, int) else f"turn {self.turn!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """What a judge or program reads of a conversation.
+
+    `question` is the user's message, with the turns before it as context; `response` is the assistant's text. `trace`
+    contains the messages of an agent, or none for a plain answer, and `final` is the text of the answer.
+    """
+
+    question: str
+    response: str
+    trace: list[Message]
+    final: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """The turns of a conversation in order, with those that did not take place, and why it `ended`."""
 
@@ -55,9 +100,73 @@ class Conversation:
             return self.taken[-1]
         return next((one for one in self.turns if turn in (one.number, one.id)), None)
 
+    def text_of(self, choice: TurnChoice) -> str | None:
+        """Return the assistant's text in the chosen turn, or in all turns, or None if the turn did not take place."""
+        if choice.turn == "all":
+            return "\n\n".join(filter(None, (turn.text for turn in self.taken)))
+        turn = self.find(choice.turn)
+        return None if turn is None or turn.said is None else turn.text
+
+    def why_not(self, choice: TurnChoice) -> str:
+        """Return why the chosen turn did not take place, for messages."""
+        turn = self.find(choice.turn)
+        if turn is not None and turn.left_out:
+            return f"{choice} was left out because of its condition, or of an `end`"
+        return f"{choice} is missing because the conversation ended before it ({self.ended})"
+
+    def is_left_out(self, choice: TurnChoice) -> bool:
+        """Return whether a `when` or `end` left out the chosen turn, so that it does not count."""
+        turn = self.find(choice.turn)
+        return turn is not None and turn.left_out
+
+    def normalized(self, choice: TurnChoice) -> TurnChoice:
+        """Return the choice with the number of its turn, so that choices that show a judge the same are equal."""
+        one = len(self.taken) == 1
+        turn = None if choice.turn == "all" and not one else self.find("last" if one else choice.turn)
+        if turn is None:
+            return TurnChoice(choice.turn)
+        return TurnChoice(turn.number, choice.only and turn.number > 1)
+
+    def view(self, choice: TurnChoice) -> TurnView:
+        """Return what is read for a choice whose turn took place."""
+        first = self.taken[0]
+        if choice.turn == "all":
+            trace = [*first.trace]
+            for turn in self.taken[1:]:
+                trace += [Message.user(turn.said or ""), *turn.trace]
+            said = _as_messages(self.taken)[1:]
+            return TurnView(first.said or "", self.text_of(choice) or "", trace, traces.render_trace(said))
+        chosen = self.find(choice.turn)
+        assert chosen is not None
+        assert chosen.said is not None
+        before = [] if choice.only else [turn for turn in self.taken if turn.number < chosen.number]
+        plain = len(chosen.trace) == 1 and not chosen.trace[0].tool_calls
+        question = with_context(chosen.said, _as_messages(before))
+        return TurnView(question, chosen.text, [] if plain else [*chosen.trace], chosen.final)
+
     def to_json(self) -> dict[str, Any]:
         """Return the result field: why the conversation ended, and the number, id and state of each turn."""
         return {"ended": self.ended, "turns": [_describe(turn) for turn in self.turns]}
+
+
+def with_context(message: str, before: Sequence[Message]) -> str:
+    """Return the user's message for a judge, followed by the earlier messages of the conversation, marked as context.
+
+    Without earlier messages, it is returned unchanged.
+    """
+    if not before:
+        return message
+    earlier = fence(traces.render_trace(before), "context")
+    return f"{message}\n\nThe conversation before this message, which is context and not the response:\n{earlier}"
+
+
+def _as_messages(turns: Sequence[ConversationTurn]) -> list[Message]:
+    """Return the messages of the user and the model's answers, without its tools."""
+    pairs = [
+        (Message.user(turn.said or ""), Message.assistant(turn.text if turn.final is None else turn.final))
+        for turn in turns
+    ]
+    return [message for pair in pairs for message in pair]
 
 
 def _describe(turn: ConversationTurn) -> dict[str, Any]:

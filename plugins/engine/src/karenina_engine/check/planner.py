@@ -17,6 +17,7 @@ from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
 from karenina_core.text import to_html
 from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked
+from karenina_engine.check.turns import turn_problems
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.settings import EngineSettings
 from karenina_terminal.notebook_html import Cell, make_heading, make_table, make_text, render_html
@@ -155,6 +156,8 @@ class Planner:
             pipelines.append(pipeline)
             judging.add(question, pipeline)
             for problem, _ in fields.problems(question, trust):
+                problems[f"question {question.id}: {problem}"] = None
+            for problem, _ in turn_problems(question, trust, pipeline.plan):
                 problems[f"question {question.id}: {problem}"] = None
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]

@@ -20,7 +20,6 @@ from karenina_core.artifacts.declarations import why_refused
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import not_loaded, settings_models
-from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
 from karenina_core.hook_policy import policy_of
@@ -283,6 +282,24 @@ class OwnedFields:
         checked.
         """
         yield from self.problems_in(given_fields(question, trust))
+        yield from self.misplaced(question.rubric, question.dynamic_rubric)
+
+    def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield a message for each plugin-owned field of a trait whose kind it is not for, with its path.
+
+        A model of fields states the kinds as its class attribute `trait_kinds`; by default, fields are for LLM traits.
+        """
+        models = self.models["trait_fields"]
+        for rubric in rubrics:
+            for trait in rubric.traits if rubric is not None else ():
+                for name in trait.extra.keys() & models.keys():
+                    kinds = getattr(models[name], "trait_kinds", ("llm",))
+                    if trait.type not in kinds:
+                        only = " and ".join(kinds)
+                        yield (
+                            f"trait {trait.name!r}: {name} is for {only} traits, not for {trait.type}; remove it",
+                            (name,),
+                        )
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each problem in `given`, with the value's path, like `problems`.
@@ -320,10 +337,10 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the LLM traits in `rubrics`, ignoring any rubrics that are None."""
+    """Yield the plugin-owned values of the traits in `rubrics`, ignoring any rubrics that are None."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
-            if isinstance(trait, LLMRubricTrait) and trait.extra:
+            if trait.extra:
                 yield "trait_fields", trait.name, trait.extra
 
 

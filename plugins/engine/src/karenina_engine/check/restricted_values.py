@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings, find_adapter, flatten_settings
-from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
+from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.errors import ConfigError, PluginError
@@ -319,8 +319,7 @@ class _Finder:
         """Examine the parameters of a rubric's traits. `places` contains the question's id, if there is one."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
-            if isinstance(trait, LLMRubricTrait):
-                self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
+            self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
         """Examine the plugin-owned fields of a question and its template."""

@@ -4,11 +4,11 @@ ground truths and verification strategy.
 
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isfunction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
@@ -25,6 +25,7 @@ from karenina_template.templates.compose import (
     granular,
     known_result,
     passes,
+    prune,
     validate,
 )
 from karenina_template.templates.errors import TemplateError
@@ -43,6 +44,8 @@ OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
 """The fields that every answer has. Schemas do not contain them, and judges do not fill them."""
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
 """The methods that verification calls; fields cannot have these names."""
+
+NO_RESPONSES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +71,25 @@ class AnswerKey:
         """Return the names of the known values that fill fields, keyed by field."""
         return {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
 
-    def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
+    def without(self, names: Collection[str]) -> Self | None:
+        """Return the key without these fields, or None if no condition is left."""
+        strategy = None if self.strategy is None else prune(self.strategy, names)
+        rules = {name: rule for name, rule in self.rules.items() if name not in names}
+        if not rules or (strategy is None) is not (self.strategy is None):
+            return None
+        return type(self)(rules, strategy)
+
+    def results(
+        self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
+    ) -> dict[str, bool | Undecided]:
         """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
 
-        A field whose known value is missing is undecided. Raises `InvalidAnswer` if a primitive returns an invalid
+        `responses` contains the responses of fields that read another one, such as a turn of a conversation. A field
+        whose known value is missing is undecided. Raises `InvalidAnswer` if a primitive returns an invalid
         result.
         """
         return {
-            name: rule.passes(value, response)
+            name: rule.passes(value, responses.get(name, response))
             if (value := values.get(name)) is not None or rule.source is None
             else Undecided(f"the known value {rule.source!r} is missing")
             for name, rule in self.rules.items()
@@ -151,6 +165,7 @@ class BaseAnswer(BaseModel):
 
     _key: AnswerKey | None = PrivateAttr(default=None)
     _response: str = PrivateAttr(default="")
+    _responses: Mapping[str, str] | None = PrivateAttr(default=None)
     _unfilled: Mapping[str, Undecided | Literal[False]] | None = PrivateAttr(default=None)
     _assumed: Mapping[str, bool] | None = PrivateAttr(default=None)
 
@@ -244,14 +259,27 @@ class BaseAnswer(BaseModel):
         """Search `raw_response` for the patterns in `self.regex`; see `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
+    def settle(
+        self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
+    ) -> None:
+        """Verify the answer by `key`, with a response for each field, and with these results whatever the values are.
+
+        For answers bound to a question, which have all rules of their template at first.
+        """
+        self._key, self._responses = key, responses
+        self._unfilled = {**(self._unfilled or {}), **results}
+
     def _results(self) -> dict[str, bool | Undecided]:
         """Return the result for each verified field, with the reason if the field is undecided.
 
-        The results for fields whose known value is None are those set by `BoundTemplate.bind`. Undecided results are
+        The results for fields whose known value is None are those set by `BoundTemplate.bind`, and those for fields
+        whose turn of a conversation is missing those set by `read_turns`. Undecided results are
         replaced with the results that `Comparison` assumes.
         """
-        results = self._answer_key().results(self._values(), self._bound_response())
-        if unfilled := (self.__pydantic_private__ or {}).get("_unfilled"):
+        own = self.__pydantic_private__ or {}
+        responses = own.get("_responses") or NO_RESPONSES
+        results = self._answer_key().results(self._values(), self._bound_response(), responses)
+        if unfilled := own.get("_unfilled"):
             results |= unfilled
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 

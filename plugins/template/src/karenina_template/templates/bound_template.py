@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Final, Self
 
@@ -27,6 +27,7 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch, Undecided
 from karenina_template.templates.primitives.date_parser import read_dates
+from karenina_template.templates.shapes.schema import schema_of_part
 from karenina_template.templates.shapes.shape import Shape
 from karenina_toolkit.structured.lenient_json import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
@@ -106,7 +107,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class BoundTemplate:
-    """A template bound to a question.
+    """A template bound to a question. `part` contains the fields that a judge fills, if those are not all (`only`).
 
     Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no ground truths,
     weights or defaults.
@@ -114,6 +115,7 @@ class BoundTemplate:
 
     question_id: str
     template: Template
+    part: tuple[str, ...] | None = None
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
@@ -128,7 +130,8 @@ class BoundTemplate:
     @property
     def judge_fields(self) -> tuple[str, ...]:
         """The fields that a judge fills, in schema order, or an empty tuple if no judge is needed."""
-        return self.template.shape.judge_fields
+        fields = self.template.shape.judge_fields
+        return fields if self.part is None else tuple(name for name in fields if name in self.part)
 
     @property
     def composition(self) -> str | None:
@@ -155,7 +158,12 @@ class BoundTemplate:
 
     def judge_schema(self) -> dict[str, Any]:
         """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
-        return self.template.judge_schema()
+        schema = self.template.judge_schema()
+        return schema if self.part is None else schema_of_part(schema, self.judge_fields)
+
+    def only(self, fields: Collection[str]) -> BoundTemplate:
+        """Return the template for a judge that fills only these of its fields."""
+        return replace(self, part=tuple(fields))
 
     def hints(self) -> dict[str, str]:
         """Return the extraction hints for the fields that a judge fills, keyed by field."""
@@ -210,6 +218,15 @@ class BoundTemplate:
             }
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
+        return answer
+
+    def bind_again(self, values: Mapping[str, object], response: str) -> BaseAnswer:
+        """Return one answer with values of answers that were bound before, each by a judge for a part of the fields.
+
+        Fields without a value are None.
+        """
+        answer = self.bind({name: as_json(values.get(name)) for name in self.judge_fields}, response)
+        answer.__dict__.update(values)  # the same values, exact numbers and ambiguous dates included
         return answer
 
     def expected(self) -> dict[str, Any]:
