@@ -265,18 +265,17 @@ class StageCalls:
         """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
-        making = self._state.item.ports.call(
-            ModelRequest(request.model, request.messages, self._complete(request), request.schema, request.options)
-        )
+        info = self._complete(request)
+        making = self._state.item.ports.call(replace(request, info=info))
         try:
             reply = await making
         except PortError as error:
             self.count_failure(error)
             for usage in (error.partial.usage if error.partial is not None else NO_USAGE, error.usage):
                 if usage is not NO_USAGE:
-                    self._count(usage)
+                    self._count(usage, info.task)
             raise
-        self._count(reply.usage)
+        self._count(reply.usage, info.task)
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
@@ -295,10 +294,10 @@ class StageCalls:
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
-    def _count(self, usage: Usage) -> None:
-        """Add a call's usage to that of the stage and, under the stage's `usage_key`, to that of the state."""
+    def _count(self, usage: Usage, task: str) -> None:
+        """Add a call's usage to that of the stage and, under its `task` (the `usage_key`), to that of the state."""
         self.usage = self.usage + usage
-        totals, key = self._state.usage, self._planned.usage_key
+        totals, key = self._state.usage, task or self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 

@@ -26,8 +26,9 @@ from karenina_core.config import all_settings as owned_settings
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, plain_name
-from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, restore_secrets
+from karenina_engine.journal.command import LEFT_OUT, restore_secrets
 from karenina_engine.journal.named_files import find_changes
+from karenina_engine.model_settings import model_settings
 from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
@@ -105,8 +106,9 @@ def make_rescore_request(
     columns = columns or (command.get("columns") if command is not None else None)
     benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
     values = _own_settings(command) if command is not None else _free_settings(labels, note)
-    values |= {name: value for name, value in configured.items() if name not in MODEL_ROLES}
-    models: dict[str, Sequence[Any]] = dict(labels.models())
+    holding = model_settings()
+    values |= {name: value for name, value in configured.items() if name not in holding}
+    models: dict[str, Any] = dict(labels.models())
     if ask:
         live = judges or configured.get("parsing_models") or _own_judges(benchmark, command)
         models["parsing_models"] = _match_judges(labels, live)
@@ -125,7 +127,8 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
     which do not affect scores.
     """
     stored = command["config"].items()
-    return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
+    holding = model_settings()
+    return {name: value for name, value in stored if name not in holding and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Conversations: the stage for slot 2 that asks a question in several turns. The entry point names `plugin`."""
+"""Conversations: a stage for slot 2 that asks a question in several turns, and one that checks simulated users.
+
+The entry points name `plugin`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The stage of this distribution."""
+    """The stages of this distribution."""
 
     karenina_generate_answer = offer("karenina_conversation.converse:Converse")
+    karenina_extra_stages = offer("karenina_conversation.check_user:CheckUser")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, Final, cast
 
 from karenina_conversation.fields import QuestionFields, TurnFields
-from karenina_conversation.user_side import ConditionUndecided, End, Script, UserSide
+from karenina_conversation.settings import ConversationSettings
+from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
+from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
+from karenina_core.stages.stage import ModelNeed
 from karenina_toolkit.answer_values import ANSWER_VALUES
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
@@ -27,15 +31,15 @@ from karenina_toolkit.answers.model_turn import (
 )
 from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
 
-if TYPE_CHECKING:
-    from karenina_core.stages.stage import ModelNeed
+_NOBODY: Final = ModelConfig(id="simulated_user", interface="none", model_name="(simulated user)")
 
 
 class Converse(Stage):
-    """The stage that answers questions with `turns`: after each answer, the user says the next message.
+    """The stage that answers questions with `turns` or a `user`: after each answer, the user says the next message.
 
     Each turn is a call with all messages so far. The artifacts are those of `GenerateAnswer`, and CONVERSATION. If a
-    call fails or an answer is empty, the item ends with MODEL_ERROR, and the turns before it are stored.
+    call fails or an answer is empty, the item ends with MODEL_ERROR, and the turns before it are stored. If the user
+    cannot go on, it ends with STAGE_ERROR, which is no fault of the model under test.
     """
 
     name = "Converse"
@@ -51,7 +55,8 @@ class Converse(Stage):
         "strip_reasoning": True,
         "few_shot_config": None,
     }
-    prompts = (GENERATION, FEW_SHOT_GENERATION)
+    settings = ConversationSettings
+    prompts = (GENERATION, FEW_SHOT_GENERATION, SIMULATED_USER)
     question_settings = QuestionFields
     field_settings = TurnFields
     trait_settings = TurnFields
@@ -60,7 +65,8 @@ class Converse(Stage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage for questions with several turns."""
-        return "turns" in question.extra or Skip("the question has no `turns`")
+        has_turns = "turns" in question.extra or "user" in question.extra
+        return has_turns or Skip("the question has neither `turns` nor `user`")
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return False, because the stage calls only the model under test."""
@@ -69,9 +75,21 @@ class Converse(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the few-shot examples, as `GenerateAnswer` does. Returns no needs."""
+        """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
+
+        Raises `ValueError` if a question has a simulated user, but there is no model for it.
+        """
         check_examples(config, questions)
-        return ()
+        played = [question.id for question in questions if "user" in question.extra]
+        if not played:
+            return ()
+        model = config.section(ConversationSettings).simulated_user
+        if model is None:
+            raise ValueError(
+                f"{len(played)} of {len(questions)} questions have a simulated user (the first is {played[0]!r}), but "
+                "no model plays it; add one, for example with --user openai:NAME (in a configuration: simulated_user)"
+            )
+        return [ModelNeed("simulated user", model, frozenset({"parser"}))]
 
     async def execute(self, context: VerificationContext) -> None:
         """Hold the conversation, and record it. Raises `PortError` if a call fails or an answer is empty."""
@@ -79,7 +97,7 @@ class Converse(Stage):
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
-        ended: EndReason = "script"
+        ended: EndReason | None = None
         while True:
             turn = await take_turn(context, messages)
             turns.append(turn)
@@ -88,27 +106,39 @@ class Converse(Stage):
                 break
             try:
                 following = await user.next_turn(taken)
-            except ConditionUndecided as error:
+            except NoNextTurn as error:
                 context.mark_error(str(error), Outcome.STAGE_ERROR)
+                if isinstance(error, SimulatedUserFailed):
+                    context.set_result_field("user_fault", error.fault)
                 break
             if isinstance(following, End):
                 ended = following.why
                 break
             messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
             taken.append(ConversationTurn(following.number, following.id, following.said))
-        every = sorted([*taken, *user.not_taken(taken, ended)], key=lambda turn: turn.number)
-        conversation = Conversation(tuple(every), ended)
+        why = ended or "script"
+        every = sorted([*taken, *user.not_taken(taken, why)], key=lambda turn: turn.number)
+        conversation = Conversation(tuple(every), why)
         context.set_artifact(CONVERSATION, conversation)
-        context.set_result_field("conversation", conversation.to_json())
+        context.set_result_field("conversation", {**conversation.to_json(), "ended": ended})
         record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
         context.offer_value("conversation.turns", len(taken))
-        context.offer_value("conversation.ended", ended)
-        context.offer_value("conversation.reached", None, why="a script has no goal")
+        context.offer_value("conversation.ended", ended, why="the conversation broke off")
+        if not isinstance(user, SimulatedUser):
+            context.offer_value("conversation.reached", None, why="a script has no goal")
+            return
+        context.offer_value("conversation.reached", user.reached, why="the simulated user gave no usable reply")
+        if ended == "limit" and user.brief.at_limit == "fail":
+            context.veto(f"the conversation was stopped after {len(taken)} turns (max_turns)", Outcome.AUTO_FAILED)
 
 
 def make_user_side(context: VerificationContext) -> UserSide:
-    """Return the user's side of the conversation."""
-    return Script(cast("QuestionFields", context.question_settings).turns)
+    """Return the user's side of the conversation. In a preview without models, a placeholder plays the user."""
+    fields = cast("QuestionFields", context.question_settings)
+    if fields.user is None:
+        return Script(fields.turns)
+    model = cast("ConversationSettings", context.settings).simulated_user
+    return SimulatedUser(context, fields.user, model or _NOBODY)
 
 
 def turns_of(question: Question) -> QuestionFields:

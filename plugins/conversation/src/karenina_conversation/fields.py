@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
@@ -71,6 +80,23 @@ def _read_entry(value: object) -> object:
     return {"say": value} if isinstance(value, str) else value
 
 
+class UserBrief(StrictSettings):
+    """A user played by a model: who it is, what it knows, and what it wants."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    brief: str = Field(min_length=1, description="Who the user is, and how the user behaves.")
+    knows: dict[str, JsonValue] = Field(default={}, description="What the user knows, by name.")
+    goal: str | None = Field(default=None, min_length=1, description="What the user wants to reach.")
+    max_turns: int = Field(
+        default=10, ge=1, description="The most messages of the user, including the question, before it is stopped."
+    )
+    at_limit: Literal["judge", "fail"] = Field(
+        default="judge",
+        description="What happens if the conversation is stopped at max_turns: it is judged as it is, or it fails.",
+    )
+
+
 class QuestionFields(BaseModel):
     """Fields of questions."""
 
@@ -82,9 +108,16 @@ class QuestionFields(BaseModel):
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )
 
+    user: UserBrief | None = Field(
+        default=None,
+        description="A user played by the model `simulated_user`, who asks the question and goes on from there.",
+    )
+
     @model_validator(mode="after")
     def _ids(self) -> Self:
-        """Return the fields. Raises `ValueError` if two turns have the same id."""
+        """Return the fields. Raises `ValueError` if two turns have the same id, or if there are turns and a user."""
+        if self.turns and self.user is not None:
+            raise ValueError("a question has either `turns` (a script) or `user` (played by a model); remove one")
         ids = [entry.id for entry in self.turns if entry.id is not None]
         if twice := next((id for id in ids if ids.count(id) > 1), None):
             raise ValueError(f"two turns have the id {twice!r}; rename one of them")

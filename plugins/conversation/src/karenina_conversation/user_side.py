@@ -41,7 +41,11 @@ class UserSide(Protocol):
         """Return the turns that did not take place in the end, each with whether it was left out."""
 
 
-class ConditionUndecided(ValueError):
+class NoNextTurn(ValueError):
+    """Raised when the user's side cannot go on. The conversation is not judged."""
+
+
+class ConditionUndecided(NoNextTurn):
     """Raised when a condition of a script cannot be decided."""
 
 

@@ -22,6 +22,7 @@ from karenina_core.text import did_you_mean
 from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_engine.cost.price_source import OwnPrice
+from karenina_engine.model_settings import model_settings, models_in
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}
@@ -326,7 +327,8 @@ class EngineSettings(BaseModel):
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
         """Raise `ValueError` if a limit is for a model that is not configured. Skipped if no models are known."""
         values = info.context or {}
-        ids = [model.id for role in ("answering_models", "parsing_models") for model in values.get(role, ())]
+        models = [model for name in model_settings() for model in models_in(values.get(name))]
+        ids = [str(model.get("id") if isinstance(model, Mapping) else model.id) for model in models]
         for id in value:
             if ids and id not in ids:
                 raise ValueError(f"no model has the id {id!r}{did_you_mean(id, ids)}")

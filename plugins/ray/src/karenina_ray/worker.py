@@ -27,6 +27,7 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
+from karenina_engine.model_settings import configured_models
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -246,7 +247,7 @@ class Worker:
         self._planner = Planner(config, plugins, parts.observers)
         self._judges = judges_of(config, panel)
         self._runner = ItemRunner(parts, panel)
-        parts.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
+        parts.limits.prepare([model for _, model in configured_models(config)])
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import ModelOptions
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import ConfigOptions, benchmark_argument, question_option
 from karenina_core.data.trust import NO_TRUST
@@ -29,6 +30,7 @@ def plan(
         Path | None, benchmark_argument("A benchmark. Default: a question without traits or metadata.")
     ] = None,
     setup: ConfigOptions,
+    models: ModelOptions,
     tables: TableOptions,
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
@@ -36,7 +38,7 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, setup, question, tables.parse())
+        plans = _plans(file, setup, models, question, tables.parse())
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
@@ -79,7 +81,11 @@ class _Planned:
 
 
 def _plans(
-    file: Path | None, setup: ConfigOptions, wanted: list[str] | None, columns: dict[str, str] | None
+    file: Path | None,
+    setup: ConfigOptions,
+    models: ModelOptions,
+    wanted: list[str] | None,
+    columns: dict[str, str] | None,
 ) -> list[_Planned]:
     """Return the distinct plans with their questions.
 
@@ -93,7 +99,7 @@ def _plans(
     from karenina_toolkit.plugin_lookup import plugins_of
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
-    chosen = read_configuration(benchmark, setup.config, setup.settings)
+    chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
     if benchmark is None:
         if wanted:
             raise ConfigError(["--question selects questions from a benchmark; specify the benchmark file"])

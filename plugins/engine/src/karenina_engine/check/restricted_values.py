@@ -31,6 +31,7 @@ from karenina_core.namespaces import third_parties
 from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
+from karenina_engine.model_settings import allowed_in_files, map_models, model_settings, models_in
 from karenina_engine.user_files import digest_of_values, load_trust, trusts_values
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
@@ -137,14 +138,16 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
     This prevents a link created after this check from pointing elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
-    changed: dict[str, list[ModelConfig]] = {}
-    for name in config.benchmark_names & {"answering_models", "parsing_models"}:
-        changed[name] = [
-            model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
-            if isinstance(traces := model.manual_traces, Path)
-            else model
-            for model in config.setting(name)
-        ]
+    changed: dict[str, Any] = {}
+
+    def confine(model: ModelConfig) -> ModelConfig:
+        """Return the model with its recordings, if it has any, confined to their folder."""
+        if not isinstance(traces := model.manual_traces, Path):
+            return model
+        return model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
+
+    for name in config.benchmark_names & model_settings().keys():
+        changed[name] = map_models(config.setting(name), confine)
     return config.with_values(**changed).with_benchmark_names(config.benchmark_names) if changed else config
 
 
@@ -291,8 +294,8 @@ class _Finder:
             setting = self._slots.get(name)
             if setting is None:
                 continue
-            if setting.allowed_in_files == "models":
-                for fields in value if isinstance(value, list) else ():
+            if allowed_in_files(setting) == "models":
+                for fields in models_in(value):
                     if isinstance(fields, Mapping):
                         self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
             elif not self._is_free(setting.allowed_in_files, value, setting.default):

@@ -32,6 +32,7 @@ from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.check.planner import Planner
 from karenina_engine.run.port_factory import PortFactory, RunParts
+from karenina_toolkit.structured.structured_call import REFUSAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +164,8 @@ def _resolve(part: Schema, root: Schema) -> Schema:
     return {}
 
 
+_SAID: Final = "[placeholder: what this model says]"
+"""The text in JSON replies before there is an answer that a judge could quote."""
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 """The text in place of the answering model's answer."""
 
@@ -182,6 +185,8 @@ class Prompt:
 
     `task` is None if no declared task has these instructions. `target` is the model, and `model` is the model's id.
     `schema` is set for JSON ports; `options` contains an agent's limits and tools, and is None for other ports.
+    `shared` states whether the prompt is sent once for all judges of an answer. `stage` is the name under which the
+    call is listed, which a stage may choose.
     """
 
     stage: str
@@ -193,6 +198,7 @@ class Prompt:
     target: ModelConfig
     schema: Mapping[str, Any] | None = None
     options: AgentOptions | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,17 +279,22 @@ class _Records:
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
         port, messages = request.port, tuple(request.messages)
         self.prompts.append(
-            Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
+            Prompt(
+                *(request.info.stage or self.current.name, owner, task, model.id, port, messages, model),
+                schema=request.schema,
+                options=request.options,
+                shared=self.current.stage.scope == "answer",
+            )
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
         """Return whether a request repeats an earlier one whose reply was rejected.
 
-        Such a request has the same stage and schema as the earlier one.
+        Such a request has the same stage and schema as the earlier one, and ends with the reason.
         """
         assert self.current is not None
-        return any(
-            prompt.stage == self.current.name
+        return request.messages[-1].content.startswith(REFUSAL) and any(
+            prompt.stage == (request.info.stage or self.current.name)
             and prompt.schema == request.schema
             and len(prompt.messages) < len(request.messages)
             and prompt.messages == tuple(request.messages[: len(prompt.messages)])
@@ -306,7 +317,7 @@ class _Records:
             ]
             if matching:
                 return max(matching, key=lambda task: len(task.instructions))
-        return next((task for task in own if not task.instructions), None)
+        return next((task for task in (*own, *self.current.stage.prompts) if not task.instructions), None)
 
 
 async def _preview_once(
@@ -406,7 +417,8 @@ class _PreviewPorts:
         if request.schema is not None:
             assert records.current is not None
             yes = records.current.name not in self.negative
-            return ParserReply(example_for_schema(request.schema, self.answer, yes=yes, empty=repeated), "json_schema")
+            words = _SAID if records.current.stage.scope == "answer" else self.answer
+            return ParserReply(example_for_schema(request.schema, words, yes=yes, empty=repeated), "json_schema")
         if request.options is not None:
             return AgentReply((Message.assistant(self.answer),))
         return LLMReply(self.answer)

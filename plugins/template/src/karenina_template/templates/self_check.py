@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -359,6 +359,21 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                         "would see"
                     )
                     yield Flaw("warning", name, what, "remove the ground truth", part)
+
+
+def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield each ground truth in `text`, with its field, unless one of the texts in `besides` contains it too.
+
+    Fields that no judge fills, and those with a list of choices, are left out, as are truths that are too short or too
+    common to be recognized.
+    """
+    schema = bound.judge_schema()
+    others = list(besides)
+    for name, rule in bound.template.key.rules.items():
+        if rule.is_judged and not _choices(schema["properties"].get(name, {}), schema):
+            for truth in _texts_of(rule.truth):
+                if _contains(text, truth) and not any(_contains(other, truth) for other in others):
+                    yield name, truth
 
 
 def _shown_texts(
