@@ -240,6 +240,10 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return _mark_unjudged(now, Outcome.PARSE_ERROR, f"the extracted values do not fit the template: {what}")
+    now.template.known_values = {
+        name: value.model_copy(update={"fields": [field for field, source in bound.sources.items() if source == name]})
+        for name, value in known.items()
+    } or None
     now.template.field_results, now.template.verify_granular_result = fields, granular
     now.template.regex_validation_results = patterns.results or None
     now.template.regex_overall_success = patterns.overall_success

@@ -131,8 +131,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
     """Return whether a declared field is compared as text, judging by its type or otherwise by its primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
-    if kind is None and isinstance(source := declared.get("from"), str) and (offer := find_offer(source)) is not None:
-        kind = offer.kind if offer.kind in TYPES else None
+    kind = _offered_type(declared.get("from")) if kind is None else kind
     if isinstance(kind, Mapping):
         options = kind.get("literal")
         return isinstance(options, list) and all(isinstance(option, str) for option in options)
@@ -258,13 +257,18 @@ def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -
     """Return the type of a field that a known value fills, inferred from its truth if the known value may have any
     type.
     """
-    offer = find_offer(source)
-    if offer is not None and offer.kind in TYPES:
-        return offer.kind
+    if (offered := _offered_type(source)) is not None:
+        return offered
     try:
         return _infer_type(truth, primitive, name)
     except DeclarationError:
         return "list" if isinstance(truth, list) else "object"
+
+
+def _offered_type(source: object) -> str | None:
+    """Return the type of the known value called `source`, or None if it is not known or may be any type."""
+    offer = find_offer(source) if isinstance(source, str) else None
+    return offer.kind if offer is not None and offer.kind in TYPES else None
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
@@ -447,14 +451,16 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
     """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
 
-    Without a `type`, a string from a column has the type str, so that a field has the same type in all rows. Raises
+    Without a `type` (or a known value that has one), a string from a column has the type str, so that a field has the
+    same type in all rows. Raises
     `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
         filled[name] = fill_columns(declared, row)
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
-        if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):
+        has_type = "type" in declared or _offered_type(declared.get("from")) is not None
+        if from_column and not has_type and isinstance(filled[name].get("ground_truth"), str):
             filled[name] = {"type": "str", **filled[name]}
     return make_template_source(filled, strategy)
 

@@ -32,7 +32,7 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
 
 _PICODOLLARS: Final = 10**12
 _ARGUMENTS: Final = "trace.arguments."
-_NOT_IN_RESULTS: Final = "the result file does not contain it; score the journal of the run instead"
+_NOT_IN_RESULTS: Final = "the stored result does not contain it"
 
 
 @dataclass(frozen=True, slots=True)
