@@ -276,3 +276,24 @@ def test_conversations_killed_after_each_call_repeat_none(tmp_path: Path) -> Non
 
     assert [result["outcome"] for result in json.loads(done.stdout)["results"]] == ["correct"] * CONVERSATIONS
     assert answered == dict.fromkeys(LEVELS, CONVERSATIONS)
+
+
+def test_check_names_a_truth_that_the_user_may_say(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    file.write_text(file.read_text("utf-8").replace("order: W12", "order: W12, days: it takes 4711 days"), "utf-8")
+    done = run_karenina("check", file, plugins=shop.plugins)
+
+    assert done.code == 0
+    assert "line 6" in done.out
+    assert "user.knows.days contains the ground truth of field 'days', '4711'" in done.out
+
+
+def test_check_names_a_truth_in_a_script_but_not_in_its_conditions(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    turns = "    turns: [{when: {said: {type: RegexMatch, pattern: '.*4711.*'}}, say: 'Not 4711?'}, Really.]"
+    lines = [turns if line.lstrip().startswith("user:") else line for line in file.read_text("utf-8").splitlines()]
+    file.write_text("\n".join(lines), "utf-8")
+    done = run_karenina("check", file, plugins=shop.plugins)
+
+    assert done.out.count("contains the ground truth") == 1
+    assert "turns.0.say contains the ground truth of field 'days'" in done.out
