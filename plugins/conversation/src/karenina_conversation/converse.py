@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, cast
+from uuid import uuid4
 
 from karenina_conversation.fields import QuestionFields, TurnFields
 from karenina_conversation.user_side import ConditionUndecided, End, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_core.models.adapters import AgentTier
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
 from karenina_toolkit.answer_values import ANSWER_VALUES
@@ -69,19 +74,42 @@ class Converse(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the few-shot examples, as `GenerateAnswer` does. Returns no needs."""
+        """Check the few-shot examples, as `GenerateAnswer` does. Returns no needs.
+
+        Raises `ConfigError` for models under test whose sessions cannot be continued.
+        """
         check_examples(config, questions)
+        problems = [
+            f"model {model.id!r}: {model.interface} holds a session of its own, which cannot be continued after an "
+            f"answer, but question {questions[0].id} has `turns`; choose a model with another interface"
+            for model in config.core.answering_models
+            if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
+        ]
+        if problems:
+            raise ConfigError(problems)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Hold the conversation, and record it. Raises `PortError` if a call fails or an answer is empty."""
-        user = make_user_side(context)
+        session = None
+        if context.answering_model.mcp_urls_dict and not context.answering_model.stateless_tools:
+            session = Path(f"conversation-{uuid4()}")
+            context.enter_workspace(session)
+        try:
+            await self._converse(context, make_user_side(context), session)
+        finally:
+            if session is not None:
+                await context.leave_workspace(session)
+
+    @staticmethod
+    async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
+        """Hold the conversation with this user, and record it."""
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
         ended: EndReason = "script"
         while True:
-            turn = await take_turn(context, messages)
+            turn = await take_turn(context, messages, session)
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
             if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
