@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_runs import CommandResult, run_karenina
 
+from karenina_core.models.ports import Message
 from karenina_core.plugins import Plugins
 from karenina_testing import Request, ScriptedModels
 
@@ -191,3 +192,85 @@ def test_programs_read_the_assistant_in_their_turn(turn: str, holds: str) -> Non
 
     assert result["template"]["field_results"] == {"found": True, "user": True}
     assert result["rubric"]["regex_trait_scores"] == {"found": True, "user": False}
+
+
+@pytest.mark.parametrize("setting", ["abstention_enabled", "sufficiency_enabled"])
+def test_checks_of_answers_read_the_last_turn(setting: str) -> None:
+    talk = Talk(TALK, abstained=False, sufficient=True, reasoning="it says so")
+    talk.run("--set", f"{setting}=true")
+
+    text = talk.judged[0].messages[-1].content
+    assert "Response to judge:" in text
+    assert sees(talk.judged[0])[0] == "In 2016."
+    assert len(sees(talk.judged[0])[1]) == 4
+
+
+def test_deep_judgment_follows_the_turns() -> None:
+    values = {"first": "BCL2", "holds": True, "year": 2016}
+    talk = Talk(TALK, **values)
+
+    def fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: object) -> dict[str, Any]:
+        excerpts = {"first": "It is BCL2.", "holds": "Yes", "year": "2016"}
+        kinds = {name: part.get("type") for name, part in schema["properties"].items()}
+        if set(kinds.values()) == {"array"}:
+            return {name: [{"text": excerpts[name], "confidence": "high"}] for name in kinds}
+        if set(kinds.values()) == {"string"}:
+            return {name: f"because of {name}" for name in kinds}
+        return {name: values[name] for name in kinds}
+
+    talk.models.fill = fill
+    result = talk.run("--set", "deep_judgment_mode=full")
+
+    deep = result["deep_judgment"]
+    assert result["outcome"] == "correct"
+    assert set(deep["extracted_excerpts"]) == set(deep["attribute_reasoning"]) == {"first", "holds", "year"}
+    assert deep["deep_judgment_model_calls"] == 9
+    assert deep["deep_judgment_performed"] is True
+
+
+def test_a_jury_shares_one_conversation() -> None:
+    talk = Talk(TALK)
+    done = talk.karenina("run", "talk.yaml", *MODELS, "-j", "scripted:k", "-o", "talk.jsonl")
+
+    assert done.code == 0, done.out + done.err
+    assert len(talk.models.requests) == 3 + 2 * 3
+
+
+def test_each_replicate_has_a_conversation_of_its_own() -> None:
+    talk = Talk(TALK)
+    talk.run("--set", "replicate_count=2")
+
+    assert len(talk.models.requests) == 2 * (3 + 3)
+
+
+def test_no_request_contains_a_truth_of_another_kind() -> None:
+    talk = Talk(re.sub("ground_truth: (BCL2|2016)", "ground_truth: secret", TALK).replace("secret\n", "TP53\n"))
+    talk.run()
+
+    assert not any("TP53" in request.text for request in talk.models.requests)
+
+
+def test_a_later_turn_that_changed_keeps_the_earlier_ones() -> None:
+    talk = Talk(TALK)
+    talk.run()
+    before = len(talk.models.requests)
+    talk.write(TALK.replace("In which year", "When"))
+    done = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl", "--journal", "talk.journal")
+
+    assert done.code == 0, done.out + done.err
+    new = talk.models.requests[before:]
+    assert [request.port for request in new] == ["llm", "parser"]
+
+
+def test_a_replay_and_rescore_make_no_call() -> None:
+    talk = Talk(TALK)
+    first = talk.run()
+    before = len(talk.models.requests)
+    again = talk.run("--replay")
+    talk.write(TALK.replace("ground_truth: 2016", "ground_truth: 2017"))
+    rescored = talk.karenina("rescore", "talk.journal", "talk.yaml", "-o", "rescored.jsonl")
+
+    assert len(talk.models.requests) == before
+    assert again["template"] == first["template"]
+    assert rescored.code == 0, rescored.out + rescored.err
+    assert "1 no longer correct" in rescored.out

@@ -250,7 +250,7 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
     """For each model named in the journal, record which of these answers the model gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
-        if answering in labels and result.template.agent_metrics:  # a conversation has messages without an agent
+        if answering in labels and result.template.agent_metrics is not None:
             labels[answering].conversations.add((question, replicate))
 
 
