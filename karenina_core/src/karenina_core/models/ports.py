@@ -321,6 +321,8 @@ class AgentOptions:
     - `guard`: for ports that set `guards_calls`, which pass each request through it so that only the failed request is
       retried. The runs of other agents are limited and retried as a whole.
     - `timeout_setting`: the setting that determines `timeout`, for error messages.
+    - `session`: for an agent without a workspace that runs several times for one answer, a path that names the tools
+      that these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but never a folder.
     """
 
     max_turns: int = 25
@@ -329,6 +331,7 @@ class AgentOptions:
     guard: TurnGuard | None = None
     tools: tuple[Tool, ...] = ()
     timeout_setting: str = "agent_timeout"
+    session: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -51,6 +52,8 @@ SCHEMA: Final = object_schema(
         },
     }
 )
+_SPEAKER: Final = re.compile(r"\W*(the )?(person|user)( said| says)?\W{0,3}:", re.IGNORECASE)
+"""What judges write before a sentence that they copy."""
 _MEANING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "contradiction": "contradicts its brief",
@@ -172,12 +175,12 @@ def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | No
     if data["fault"] == "none":
         return None
     sentence = data["sentence"] if isinstance(data["sentence"], str) else ""
-    words = _words(sentence)
+    words = _words(_SPEAKER.sub("", sentence, count=1))
     if not words:
         raise InvalidReply("there is a fault, but no sentence that shows it; copy it, or write none")
     if not any(words in _words(message) for message in said):
         raise InvalidReply("no message of the person contains this sentence; copy it word for word, or write none")
-    return UserFault(data["fault"], sentence.strip())
+    return UserFault(data["fault"], _SPEAKER.sub("", sentence, count=1).strip())
 
 
 def _words(text: str) -> str:

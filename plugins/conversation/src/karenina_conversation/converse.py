@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Final, cast
+from typing import ClassVar, cast
+from uuid import uuid4
 
 from karenina_conversation.fields import QuestionFields, TurnFields
 from karenina_conversation.settings import ConversationSettings
@@ -13,7 +15,10 @@ from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, 
 from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
@@ -30,8 +35,6 @@ from karenina_toolkit.answers.model_turn import (
     take_turn,
 )
 from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
-
-_NOBODY: Final = ModelConfig(id="simulated_user", interface="none", model_name="(simulated user)")
 
 
 class Converse(Stage):
@@ -77,29 +80,48 @@ class Converse(Stage):
     ) -> Iterable[ModelNeed]:
         """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
 
-        Raises `ValueError` if a question has a simulated user, but there is no model for it.
+        Raises `ConfigError` for models under test whose sessions cannot be continued, and if a question has a simulated
+        user, but there is no model for it.
         """
         check_examples(config, questions)
+        problems = [
+            f"model {model.id!r}: {model.interface} holds a session of its own, which cannot be continued after an "
+            f"answer, but question {questions[0].id} has several turns; choose a model with another interface"
+            for model in config.core.answering_models
+            if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
+        ]
         played = [question.id for question in questions if "user" in question.extra]
-        if not played:
-            return ()
-        model = config.section(ConversationSettings).simulated_user
-        if model is None:
-            raise ValueError(
+        user = config.section(ConversationSettings).simulated_user if played else None
+        if played and user is None:
+            problems.append(
                 f"{len(played)} of {len(questions)} questions have a simulated user (the first is {played[0]!r}), but "
                 "no model plays it; add one, for example with --user openai:NAME (in a configuration: simulated_user)"
             )
-        return [ModelNeed("simulated user", model, frozenset({"parser"}))]
+        if problems:
+            raise ConfigError(problems)
+        return [ModelNeed("simulated user", user, frozenset({"parser"}))] if user is not None else []
 
     async def execute(self, context: VerificationContext) -> None:
         """Hold the conversation, and record it. Raises `PortError` if a call fails or an answer is empty."""
-        user = make_user_side(context)
+        session = None
+        if context.answering_model.mcp_urls_dict and not context.answering_model.stateless_tools:
+            session = Path(f"conversation-{uuid4()}")
+            context.enter_workspace(session)
+        try:
+            await self._converse(context, make_user_side(context), session)
+        finally:
+            if session is not None:
+                await context.leave_workspace(session)
+
+    @staticmethod
+    async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
+        """Hold the conversation with this user, and record it."""
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
         ended: EndReason | None = None
         while True:
-            turn = await take_turn(context, messages)
+            turn = await take_turn(context, messages, session)
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
             if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
@@ -138,7 +160,9 @@ def make_user_side(context: VerificationContext) -> UserSide:
     if fields.user is None:
         return Script(fields.turns)
     model = cast("ConversationSettings", context.settings).simulated_user
-    return SimulatedUser(context, fields.user, model or _NOBODY)
+    if model is None:
+        model = ModelConfig(id="simulated_user", interface="none", model_name="(simulated user)")
+    return SimulatedUser(context, fields.user, model)
 
 
 def turns_of(question: Question) -> QuestionFields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
@@ -122,6 +123,17 @@ class QuestionFields(BaseModel):
         if twice := next((id for id in ids if ids.count(id) > 1), None):
             raise ValueError(f"two turns have the id {twice!r}; rename one of them")
         return self
+
+    def shown_texts(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield each text that the model under test may be told, with its path in the question."""
+        for at, entry in enumerate(self.turns):
+            if entry.say is not None:
+                yield ("turns", str(at), "say"), entry.say
+        if self.user is not None:
+            yield ("user", "brief"), self.user.brief
+            yield from ((("user", "knows", name), str(value)) for name, value in self.user.knows.items())
+            if self.user.goal is not None:
+                yield ("user", "goal"), self.user.goal
 
 
 class OnlyTurn(StrictSettings):

@@ -298,7 +298,7 @@ class PortFactory:
 
         async def start(options: AgentOptions) -> AgentOptions:
             """Start the model's tools in the workspace (if any), and return the options with the tools added."""
-            tools = await self._tools.tools(bounded, options.workspace)
+            tools = await self._tools.tools(bounded, options.workspace, options.session)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
         return start

@@ -31,6 +31,8 @@ from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.artifacts.artifact import AnyKey
     from karenina_core.stages.context import VerificationContext
 
@@ -96,13 +98,17 @@ def first_messages(context: VerificationContext) -> list[Message]:
     return [*system, *to_turns(examples), question]
 
 
-async def take_turn(context: VerificationContext, messages: Sequence[Message]) -> ModelTurn:
+async def take_turn(
+    context: VerificationContext, messages: Sequence[Message], session: Path | None = None
+) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn.
 
     Models with MCP servers, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning in
-    front of an answer is separated. If the call fails or the answer is empty, the turn has an `error`, and what the
-    model did before. An empty answer is no error if the provider stopped it, or if an agent has a workspace, which may
-    contain the answer, or MCP servers, because slot 4 checks the trace.
+    front of an answer is separated. `session` names the tools that the turns of a conversation share.
+
+    If the call fails or the answer is empty, the turn has an `error`, and what the model did before. An empty answer is
+    no error if the provider stopped it, or if an agent has a workspace, which may contain the answer, or MCP servers,
+    because slot 4 checks the trace.
     """
     model = context.answering_model
     if not context.answers_through_agent():
@@ -116,6 +122,7 @@ async def take_turn(context: VerificationContext, messages: Sequence[Message]) -
         model.agent_timeout,
         folder,
         timeout_setting=f"agent_timeout of the model {model.id!r}",
+        session=session if folder is None else None,
     )
     try:
         reply = await context.agent(model).run(messages, options)
