@@ -148,6 +148,7 @@ class ReadingPrimitive(Primitive, defer_build=True):
         default="not_judged",
         description="What a value means that is in the response but cannot be read: the item is not judged, or is "
         "wrong.",
+        json_schema_extra={"allowed_in_files": "any"},
     )
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
