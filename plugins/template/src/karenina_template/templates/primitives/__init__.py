@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from karenina_core.namespaces import namespace_of
 from karenina_template.templates.primitives.base import Primitive, ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.choices import Choice
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
 from karenina_template.templates.primitives.numeric import (
@@ -37,6 +38,7 @@ from karenina_template.templates.primitives.text import (
 
 __all__ = [
     "BooleanMatch",
+    "Choice",
     "ContainsAll",
     "ContainsAny",
     "DateMatch",
@@ -149,6 +151,7 @@ BUILT_IN: Final[tuple[type[Primitive], ...]] = (
     RegexMatch,
     SemanticMatch,
     LiteralMatch,
+    Choice,
     NumericExact,
     NumericTolerance,
     NumericRange,
