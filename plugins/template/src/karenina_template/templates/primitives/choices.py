@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from string import ascii_uppercase
 from typing import Annotated, ClassVar, Final, Self
 from unicodedata import category, normalize
@@ -20,23 +20,31 @@ from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _LONGEST: Final = 2_000
 _WRAPPED: Final = lazy_pattern(r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_SPACING: Final = lazy_pattern(r"\\[,;:! ]|\\quad")
+_SPACING: Final = lazy_pattern(r"\\[,;:! ()\[\]]|\\quad|</?[a-z_]{1,20}>")
+"""Spaces and brackets of LaTeX, and tags around an answer."""
 _ENDS: Final = " \t\n.,;:!?*_`'\"$"
 _LEAD: Final = lazy_pattern(
+    r"(?:(?:I|we)(?:\s(?:would|will|must)|'d|'ll)?\s(?:choose|pick|select|take|say|think|believe|go\s(?:with|for))\s(?:that\s)?)?"
     r"(?:(?:the|my|so|thus|therefore|hence)\s+)*(?:(?:final|correct|right|best)\s+)*"
-    r"(?:answer|option|choice|letter|antwort|réponse|respuesta|risposta|resposta|odpowiedź|答案|it|that)\b\s*"
-    r"(?:(?:is|would be|must be|ist|est|es)\b|[:：]|是|=|'s)*[\s:*_`]*",
+    r"(?:(?:answer|ans|option|choice|letter|antwort|réponse|respuesta|risposta|resposta|odpowiedź|答案|it|that)\b\s*"
+    r"(?:(?:is|would be|must be|ist|est|es)\b|[:\uff1a]|是|=|'s)*)?[\s:.*_`-]*",
     re.IGNORECASE,
 )
 """What comes before the option itself: *The correct answer is*, *Option*, *Antwort:*."""
 _REFUSED: Final = lazy_pattern(
-    r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?(?:not|rather than|instead of|as opposed to|unlike)\b.*$",
+    r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?(?:not(?!\s(?:correct|right|true|an?|the)\b)|rather than|instead of|as opposed to|unlike)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
 """A part at the end that refuses other options: *B, not A*."""
-_REASON: Final = lazy_pattern(r"\W*(?:because|since|as|is|was|seems|would|which|that|correct|final)\b", re.IGNORECASE)
+_BUT: Final = lazy_pattern(r"\bnot\b.*?\bbut\b(?:\srather\b)?", re.IGNORECASE | re.DOTALL)
+_REASON: Final = lazy_pattern(
+    r"\W*(?:\Z|(?:because|since|as|is|was|seems|would|which|that|correct|final)\b)", re.IGNORECASE
+)
+_WRONG: Final = lazy_pattern(
+    r"\W*(?:is|was|seems|would be|must be)\s(?:\w+\s)?(?:wrong|false|incorrect|not)\b", re.IGNORECASE
+)
 _NEGATION: Final = lazy_pattern(r"\b(?:not|no|neither|nor|never|except|excluding|\w+n't)\b", re.IGNORECASE)
-_ARTICLE: Final = lazy_pattern(r"(?:the|an?|both)\s+")
+_ARTICLE: Final = lazy_pattern(r"(?:the|an?(?!\s(?:and|or)\b)|both)\s+")
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ORDINAL: Final = lazy_pattern(
     rf"(?:the\s)?(?:(?P<word>{'|'.join(_ORDINALS)}|last)|(?P<digits>[0-9]{{1,2}})(?:st|nd|rd|th))"
@@ -141,17 +149,18 @@ class _OptionReader:
 
     options: Mapping[str, str]
 
-    def read(self, text: str) -> Named:
-        """Return the labels of the options that `text` names. Readings of the whole text precede those of its parts."""
+    def read(self, text: str, levels: int = 4) -> Named:
+        """Return the labels of the options that `text` names. Readings of the whole text precede those of its parts.
+
+        `levels` limits how often words around an option are removed.
+        """
         readings: tuple[Callable[[str], Named], ...] = (
-            self._whole, self._ordinal, self._label_and_option, self._after_lead, self._without_refused,
+            self._whole, self._ordinal, self._label_and_option, partial(self._without_words, levels=levels),
             self._text_and_label, self._several, self._label_and_words, self._mentions,
         )  # fmt: skip
         for reading in readings:
             named = reading(text)
-            if named:
-                return named
-            if isinstance(named, Undecided):
+            if isinstance(named, Undecided) or named:
                 return named
         return _NONE
 
@@ -195,16 +204,16 @@ class _OptionReader:
         label, _, rest = self._split_label(text)
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
-    def _after_lead(self, text: str) -> Named:
-        """Return the options named after words such as *The answer is*."""
-        lead = _LEAD.match(text)
-        rest = text[lead.end() :] if lead is not None else ""
-        return self.read(rest) if rest.strip(_ENDS) else _NONE
-
-    def _without_refused(self, text: str) -> Named:
-        """Return the options named in a text without those that it refuses, such as *B, not A*."""
-        rest = _REFUSED.sub("", text)
-        return self.read(rest) if rest != text and rest.strip(_ENDS) else _NONE
+    def _without_words(self, text: str, levels: int) -> Named:
+        """Return the options named after words such as *The answer is*, or without what a text refuses (*B, not A*)."""
+        lead, instead = _LEAD.match(text), _BUT.search(text)
+        rests = [text[lead.end() :] if lead is not None else ""]
+        rests.append(text[instead.end() :] if instead is not None else _REFUSED.sub("", text))
+        for rest in rests:
+            named = self.read(rest, levels - 1) if levels and rest != text and rest.strip(_ENDS) else _NONE
+            if isinstance(named, Undecided) or named:
+                return named
+        return _NONE
 
     def _text_and_label(self, text: str) -> Named:
         """Return the options named by a text and a label after it, such as *Lima (B)*."""
@@ -229,7 +238,11 @@ class _OptionReader:
         if len(parts) > 1 and all(named):
             return frozenset().union(*named)
         bare = text.strip(_ENDS)
-        if 1 < len(bare) <= len(self.options) and sorted(set(bare)) == list(bare) and all(c in self.options for c in bare):
+        if (
+            1 < len(bare) <= len(self.options)
+            and sorted(set(bare)) == list(bare)
+            and all(c in self.options for c in bare)
+        ):
             return frozenset(bare)
         label = "|".join(sorted(map(re.escape, self.options), key=len, reverse=True))
         joined = re.search(rf"\b(?:{label})\b(?:\s?(?:[,/&]|\band\b|\bor\b)\s?\b(?:{label})\b)+", text)
@@ -239,6 +252,8 @@ class _OptionReader:
         """Return the options named by a label and a text with other words, such as *B. Lima, in Peru*."""
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
+            return _NONE
+        if _WRONG.match(rest):
             return _NONE
         if _REASON.match(rest):
             return label
@@ -272,7 +287,7 @@ class _OptionReader:
 
 
 def _clean(text: str) -> str:
-    """Return the text folded, without LaTeX commands around its parts and without Markdown's bold."""
+    """Return the text folded, without LaTeX commands, tags and Markdown's bold around its parts."""
     text = fold(text)
     for _ in range(4):
         text = _WRAPPED.sub(r" \1 ", text)
