@@ -32,7 +32,8 @@ _LEAD: Final = lazy_pattern(
 )
 """What comes before the option itself: *The correct answer is*, *Option*, *Antwort:*."""
 _REFUSED: Final = lazy_pattern(
-    r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?(?:not(?!\s(?:correct|right|true|an?|the)\b)|rather than|instead of|as opposed to|unlike)\b.*$",
+    r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?"
+    r"(?:not(?!\s(?:correct|right|true|the)\b)|rather than|instead of|as opposed to|unlike)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
 """A part at the end that refuses other options: *B, not A*."""
