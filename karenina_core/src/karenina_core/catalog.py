@@ -50,6 +50,8 @@ class Catalog(TypedDict):
     trait_fields: dict[str, str]
     question_fields: dict[str, str]
     template_fields: dict[str, str]
+    primitives: dict[str, str]
+    field_types: dict[str, str]
 
 
 @cache

@@ -86,6 +86,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    field_type: ClassVar[str | None] = "quantity"
     tolerance: Annotated[Number, Field(ge=0)] | None = None
     relative: Annotated[Number, Field(ge=0)] | None = None
     unit: str | None = None

@@ -85,6 +85,7 @@ class Choice(ReadingPrimitive, defer_build=True):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    field_type: ClassVar[str | None] = "choice"
     options: Annotated[Mapping[str, str], BeforeValidator(_with_letters), Field(min_length=2, max_length=100)]
 
     @model_validator(mode="after")
