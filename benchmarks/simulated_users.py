@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,7 +89,7 @@ def _conversation(messages: Iterable[Mapping[str, str]]) -> Conversation:
 def find_by_program(case: Case) -> bool:
     """Return whether a program finds a fault."""
     turns = case.conversation.taken
-    for before, turn in zip(turns, turns[1:], strict=False):
+    for before, turn in itertools.pairwise(turns):
         if speaks_as_assistant(turn.said or "", before.text):
             return True
     if not case.truth:

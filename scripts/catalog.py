@@ -20,6 +20,7 @@ from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
+from karenina_template.hookspecs import karenina_primitives
 from karenina_toolkit.known_values import offered_values
 from karenina_toolkit.plugin_lookup import registered_adapters, specified_hooks
 
@@ -83,6 +84,8 @@ def survey(names: list[str]) -> Catalog:
         "question_fields": {},
         "template_fields": {},
         "known_values": {},
+        "primitives": {},
+        "field_types": {},
     }
     for settings, owner in settings_models(plugins):
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
@@ -101,6 +104,10 @@ def survey(names: list[str]) -> Catalog:
     found["known_values"] = {offer.name: (offer.distribution, offer.kind) for offer in offered_values(plugins)}
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
+    for primitive in plugins.offers(karenina_primitives):
+        found["primitives"][primitive.value.__name__] = primitive.distribution
+        if primitive.value.field_type is not None:
+            found["field_types"][primitive.value.field_type] = primitive.distribution
     found["hooks"] = {hook.name: hook.distribution for hook in specified_hooks(plugins)}
     found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {

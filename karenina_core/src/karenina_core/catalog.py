@@ -51,6 +51,8 @@ class Catalog(TypedDict):
     question_fields: dict[str, str]
     template_fields: dict[str, str]
     known_values: dict[str, tuple[str, str]]
+    primitives: dict[str, str]
+    field_types: dict[str, str]
 
 
 @cache

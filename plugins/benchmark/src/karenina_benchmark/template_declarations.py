@@ -78,10 +78,11 @@ class _Imports:
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
     """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
 
-    `type` is one of `TYPES` or `{literal: [...]}`; by default it is the type of the known value that `from` names, or
-    it is inferred from `ground_truth` (a string like 2001-12-31 is a date). `verify_with` is the name of a primitive,
-    or a mapping with its `type` and parameters. The default depends on the type: ExactMatch for strings, SetContainment
-    for lists, and otherwise NumericExact, BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no
+    `type` is one of `TYPES`, `{literal: [...]}`, or a text that a primitive reads, such as quantity. By default it is
+    the type of the known value that `from` names, or it is inferred from `ground_truth` (a string like 2001-12-31 is a
+    date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The default, whose
+    parameters a mapping without a `type` may set, depends on the type: ExactMatch for strings, SetContainment for
+    lists, and otherwise NumericExact, BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no
     `ground_truth`, and fields with `from` no `description`. A strategy is the name of a field, or `{all_of: [...]}`,
     `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
 
@@ -136,7 +137,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
         options = kind.get("literal")
         return isinstance(options, list) and all(isinstance(option, str) for option in options)
     if kind is not None:
-        return kind in ("str", "list[str]")
+        return kind in ("str", "list[str]") or kind not in TYPES  # a primitive reads a type of its own from text
     return (rule.get("type") if isinstance(rule, Mapping) else rule) in _TEXT_PRIMITIVES
 
 
@@ -165,6 +166,7 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
             if key not in FIELD_KEYS and key not in options:
                 cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
                 raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
+    declared = _with_primitive_of_type(declared, name)
     primitive, source = _primitive_name(declared.get("verify_with"), name), declared.get("from")
     if source is not None and not isinstance(source, str):
         what = "`from` must be the name of a known value, such as trace.steps"
@@ -206,6 +208,26 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     yield f"    {name}: {annotation} = VerifiedField("
     yield from (f"        {argument}," for argument in arguments)
     yield "    )"
+
+
+def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the declaration of a field, with a type such as quantity replaced by the text that its primitive reads.
+
+    Raises `DeclarationError` for other types, naming the plugin if it is known and not installed.
+    """
+    kind, rule = declared.get("type"), declared.get("verify_with")
+    if not isinstance(kind, str) or kind in TYPES:
+        return declared
+    active_plugins()  # which may add primitives
+    primitive = templates.primitives_by_field_type().get(kind)
+    if primitive is None:
+        if (missing := templates.missing_pack(kind)) is not None:
+            raise DeclarationError(f"the type {kind!r} is not available", "answer", name, "type", cure=missing)
+        cure = f"use {', '.join([*TYPES, *templates.primitives_by_field_type()])} or {{literal: [...]}}"
+        raise DeclarationError(f"unknown type {kind!r}", "answer", name, "type", cure=cure)
+    if rule is None or (isinstance(rule, Mapping) and "type" not in rule):
+        rule = {"type": primitive, **(rule or {})}
+    return {**declared, "type": "str", "verify_with": rule}
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:

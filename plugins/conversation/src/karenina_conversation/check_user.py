@@ -16,9 +16,10 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_template.templates.self_check import find_truths
 from karenina_toolkit.conversations import CONVERSATION, Conversation
+from karenina_toolkit.fences import fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 

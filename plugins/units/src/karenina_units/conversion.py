@@ -117,12 +117,12 @@ def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction |
     if left.get("[turn]") and left.get("[turn]") == -left.get("[angle]", 0):
         factor *= (2 * _PI) ** left.pop("[turn]")
         left.pop("[angle]")
-    if len(nouns := _NOUNS & left.keys()) == 1:
-        left.pop(*nouns)
     if left.get("[mass]") and left.get("[mass]") == -left.get("[substance]", 0):
-        if molar_mass is None and len(left) == 2:
+        if len(left) > 2:
+            return None
+        if molar_mass is None:
             raise UnknownMolarMass
-        factor /= (molar_mass or 1) ** left.pop("[mass]")
+        factor /= molar_mass ** left.pop("[mass]")
         left.pop("[substance]")
     if (months := left.get("[month]", 0)) and months == -left.get("[time]", 0):
         left.pop("[month]")
@@ -130,7 +130,7 @@ def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction |
         shortest, longest = (_days(source, target, days) ** months for days in (0, 1))
         low, high = sorted(number * factor * length for length in (shortest, longest))
         return None if left else Converted(number * factor * _MEAN_MONTH**months, low, high)
-    if left:
+    if len(left) > 1 or left.keys() - _NOUNS:
         return None
     converted = number * factor + (old.zero - new.zero) / new.factor
     return Converted(converted, converted, converted)
@@ -163,7 +163,8 @@ def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, 
     """Return a number of one of our units in root units, such as grams, and their dimensions with exponents."""
     registry = _registry()
     quantity = registry.Quantity(number, registry.Unit(name)).to_root_units()
-    return Fraction(quantity.magnitude), {str(name): int(power) for name, power in quantity.dimensionality.items()}
+    dimensions = {str(name): int(str(power)) for name, power in quantity.dimensionality.items()}
+    return Fraction(quantity.magnitude), dimensions
 
 
 @cache

@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 _SYMBOLS: Final = {
-    "times": "×", "cdot": "·", "pm": "±", "mu": "µ", "upmu": "µ", "Omega": "Ω", "ohm": "Ω", "degree": "°", "circ": "°",
-    "celsius": "°C", "degreeCelsius": "°C", "approx": "≈", "simeq": "≈", "sim": "~", "leq": "≤", "le": "≤",
-    "geq": "≥", "ge": "≥", "lt": "<", "gt": ">", "AA": "Å", "angstrom": "Å", "Delta": "Δ", "micro": "µ",
+    "times": "\u00d7", "cdot": "·", "pm": "±", "mu": "µ", "upmu": "µ", "Omega": "Ω", "ohm": "Ω", "degree": "°",
+    "circ": "°", "celsius": "°C", "degreeCelsius": "°C", "approx": "≈", "simeq": "≈", "sim": "~", "leq": "≤",
+    "le": "≤", "geq": "≥", "ge": "≥", "lt": "<", "gt": ">", "AA": "Å", "angstrom": "Å", "Delta": "Δ", "micro": "µ",
     "left": "", "right": "", "displaystyle": "", "quad": " ", "qquad": " ", "per": "/", "percent": "%",
 }  # fmt: skip
 _DEEPEST: Final = 8

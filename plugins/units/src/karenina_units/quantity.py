@@ -23,15 +23,17 @@ from karenina_template.templates.primitives.quantity_parser import (
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import Number, exact, text_of
+from karenina_toolkit.folding import fold
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
-from karenina_units.written import clean, split_sum, split_uncertainty
+from karenina_units.written import clean, has_two_signs, split_sum, split_uncertainty
 
 _LONGEST: Final = 2_000
 _SLACK: Final = Fraction(1, 10**9)
 """The relative difference that a conversion may cause; equal units have none."""
 _SAME: Final = Fraction(1, 100)
 """The greatest relative difference of two numbers joined by an equals sign that are one quantity in two units."""
+_BRACKETS: Final = re.compile(r"\(([^()]+)\)")
 _JOINED: Final = re.compile("[=≈≃≅]")
 _RATE: Final = re.compile(
     r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
@@ -84,6 +86,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    field_type: ClassVar[str | None] = "quantity"
     tolerance: Annotated[Number, Field(ge=0)] | None = None
     relative: Annotated[Number, Field(ge=0)] | None = None
     unit: str | None = None
@@ -113,7 +116,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
     def mutate(self, expected: object) -> object:
         """Return a quantity in the ground truth's unit that is higher than any tolerance allows."""
         truth = self._truth(expected)
-        higher = truth.number + 2 * self._limit(truth) + max(1, 2 * abs(truth.number))
+        higher = truth.number + 2 * self._limit(truth) + max(Fraction(1), 2 * abs(truth.number))
         return f"{Decimal(higher.numerator) / higher.denominator} {truth.unit}".strip()
 
     def check(self, extracted: object, expected: object) -> Verdict:
@@ -126,10 +129,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         text = split_uncertainty(clean(text))[0]
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
-        verdict = self._judge(text, truth)
-        if verdict is True and _RATE.search(text) and not ("/" in truth.unit or _RATE.search(str(expected))):
-            return Undecided(f"{_quoted(text)} may be a rate, but the ground truth is not")
-        return verdict
+        if has_two_signs(text):
+            return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
+        return self._judge(text, truth)
 
     def _truth(self, expected: object) -> _Truth:
         """Return the ground truth. Raises `ValueError` if it is not one quantity with a known unit."""
@@ -174,13 +176,20 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if not quantities:
             return Unreadable(f"{_quoted(text)} contains no number")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
+        if True in verdicts and (rate := _rate_beside(text, quantities)):
+            return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
+        if all(verdict is False for verdict in verdicts):
+            return len(quantities) == 1 and self._is_near(quantities[0], truth) and self._is_in_brackets(text, truth)
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
-        if all(verdict is False for verdict in verdicts):
-            return False
         if True in verdicts and _JOINED.search(text) and all(self._is_near(one, truth) for one in quantities):
             return True
         return Unreadable(f"{_quoted(text)} contains {len(verdicts)} quantities, one of which may be the ground truth")
+
+    def _is_in_brackets(self, text: str, truth: _Truth) -> bool:
+        """Return whether the text repeats its quantity in brackets as the ground truth: *20.9 kJ (5 kcal)*."""
+        inner = [read_quantity(part, self.decimal, is_unit) for part in _BRACKETS.findall(text)]
+        return any(one is not None and one.unit and self._compare(one, truth) is True for one in inner)
 
     def _add(self, parts: Sequence[Written | None]) -> _Truth | None:
         """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are no sum.
@@ -345,6 +354,15 @@ class Quantity(ReadingPrimitive, defer_build=True):
             )
         except UnknownMolarMass:
             return True
+
+
+def _rate_beside(text: str, quantities: Sequence[Written]) -> str:
+    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
+    text = " ".join(fold(text).split())
+    for quantity in quantities:
+        text = text.replace(quantity.unit if read_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
+    word = _RATE.search(text)
+    return word[0] if word is not None else ""
 
 
 def _quoted(text: str) -> str:

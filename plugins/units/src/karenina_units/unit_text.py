@@ -1,4 +1,4 @@
-"""Reads the text of a unit, such as *mg/(kg·d)*, *m s⁻²* and *joules per kilogram kelvin*, into names with exponents."""
+"""Reads the text of a unit, such as *mg/(kg·d)*, *m s⁻²* and *joules per kilogram kelvin*."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ASCII: Final = str.maketrans(
         "⋅": "·",
         "∙": "·",
         "•": "·",
-        "×": "x",
+        "\u00d7": "x",
         "∆": "Δ",
-        "⁄": "/",
-        "∕": "/",
+        "\u2044": "/",
+        "\u2215": "/",
         "℃": "°C",
         "℉": "°F",
     }
@@ -52,7 +52,7 @@ def read_unit(text: str) -> tuple[Unit, ...]:
     written = " ".join(fold(text).translate(_ASCII).split()).strip(" .·")
     if not written or len(written) > _LONGEST or _NESTED.search(written):
         return ()
-    if (names := find_names(written)):
+    if names := find_names(written):
         return tuple(((name, 1),) for name in names)
     written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
     written = re.sub(r"\bper cent\b", "percent", written)

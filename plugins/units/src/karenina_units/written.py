@@ -9,7 +9,7 @@ from karenina_units.latex import plain_text
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
-_LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE×x*·]|[^\W\d]|$))")
+_LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))")
 """The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
@@ -37,6 +37,11 @@ def split_uncertainty(text: str) -> tuple[str, str | None]:
         return text, None
     rest = after[number.end() :]
     return (before, after) if before[-1:].isalpha() or before[-1:] == "%" else (before + rest, after)
+
+
+def has_two_signs(text: str) -> bool:
+    """Return whether the text contains ±, so that it means two numbers unless an uncertainty was split off."""
+    return _UNCERTAIN.search(text) is not None
 
 
 def split_sum(text: str) -> list[str]:

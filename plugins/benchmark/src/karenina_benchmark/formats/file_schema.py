@@ -16,7 +16,7 @@ from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.plugin_checks import OwnedFields
-from karenina_template.templates import SynonymMap, known_primitives
+from karenina_template.templates import SynonymMap, known_primitives, primitives_by_field_type
 from karenina_toolkit.known_values import offered_values
 
 Schema = dict[str, Any]
@@ -82,7 +82,8 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     primitives = _models(known_primitives(), defs)
     _add_type(defs, "SynonymMap", SynonymMap)
     names = [*known_primitives(), *(name for name in ("SynonymMap",) if name in defs)]
-    defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
+    parameters = {"type": "object", "not": {"required": ["type"]}}  # of the primitive that the field's type stands for
+    defs["Verification"] = {"anyOf": [{"enum": names}, *primitives, parameters]}
     kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
     for kind in trait_kinds().values():
         _add_owned_fields(defs, kind, _plugin_fields(owned["trait_fields"]))
@@ -155,7 +156,7 @@ def _field_types() -> Schema:
         "additionalProperties": False,
     }
     return {
-        "type": {"anyOf": [{"enum": list(template_declarations.TYPES)}, literal]},
+        "type": {"anyOf": [{"enum": [*template_declarations.TYPES, *primitives_by_field_type()]}, literal]},
         "weight": {"type": "number", "minimum": 0},
         "description": _TEXT,
         "extraction_hint": _TEXT,

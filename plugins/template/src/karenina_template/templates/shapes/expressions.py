@@ -19,7 +19,7 @@ from karenina_core.text import did_you_mean, join_problems
 from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.normalize import SynonymMap
-from karenina_template.templates.primitives import known_primitives
+from karenina_template.templates.primitives import known_primitives, missing_pack
 from karenina_toolkit.files.json_values import find_problem
 
 _MODULES: Final[dict[str, frozenset[str]]] = {
@@ -232,6 +232,8 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
         or hasattr(builtins, function.id)
         or is_known(function.id)
     ):
+        if (missing := missing_pack(function.id)) is not None:
+            return TemplateError(f"the primitive {function.id!r} is not available; {missing}", line=node.lineno)
         near = did_you_mean(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
             f"unknown primitive {function.id!r}{near} (`karenina primitives` lists all)",
