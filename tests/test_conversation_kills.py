@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class Killed:
     def __call__(self, body: dict[str, Any]) -> str:
         if len(self.answered) > self.began:
             assert self.process is not None
+            time.sleep(0.5)  # the reply to the call before is stored
             os.kill(self.process.pid, signal.SIGKILL)
             self.process.wait(60)
             return "too late"

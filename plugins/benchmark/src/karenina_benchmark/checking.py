@@ -19,11 +19,11 @@ from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
-from karenina_engine.check.turns import turn_problems
+from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
-from karenina_template.templates.self_check import find_flaws, find_truth_errors
+from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
 
 if TYPE_CHECKING:
@@ -388,7 +388,9 @@ class _Check:
         """
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
-        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
+        flaws = find_flaws(bound, question.question) if self._quality else find_truth_errors(bound)
+        said = find_said_truths(bound, question.question, said_texts(question)) if self._quality else ()
+        for flaw in (*flaws, *said):
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)

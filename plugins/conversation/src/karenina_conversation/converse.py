@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from uuid import uuid4
 
 from karenina_conversation.fields import QuestionFields, TurnFields
+from karenina_conversation.recorded import is_same_text, recording_problems, split_recorded
 from karenina_conversation.user_side import ConditionUndecided, End, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
@@ -34,6 +36,8 @@ from karenina_toolkit.conversations import CONVERSATION, Conversation, Conversat
 
 if TYPE_CHECKING:
     from karenina_core.stages.stage import ModelNeed
+
+logger = logging.getLogger("karenina")
 
 
 class Converse(Stage):
@@ -76,7 +80,8 @@ class Converse(Stage):
     ) -> Iterable[ModelNeed]:
         """Check the few-shot examples, as `GenerateAnswer` does. Returns no needs.
 
-        Raises `ConfigError` for models under test whose sessions cannot be continued.
+        Raises `ConfigError` for models under test whose sessions cannot be continued, and for recordings that differ
+        from `turns`, unless `partial_recordings` is set; then, they are only logged.
         """
         check_examples(config, questions)
         problems = [
@@ -85,8 +90,15 @@ class Converse(Stage):
             for model in config.core.answering_models
             if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
         ]
+        asked = [(question, turns_of(question)) for question in questions]
+        different = list(recording_problems(config, [(question, fields) for question, fields in asked if fields.turns]))
+        if different and not (config.has("partial_recordings") and config.setting("partial_recordings")):
+            cure = "correct the recordings, or use --partial (partial_recordings = true) to judge the turns that match"
+            problems += [*different, cure]
         if problems:
             raise ConfigError(problems)
+        for problem in different:
+            logger.warning("%s", problem)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
@@ -108,8 +120,11 @@ class Converse(Stage):
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
         ended: EndReason = "script"
+        turn = await take_turn(context, messages, session)
+        recorded: list[tuple[str | None, ModelTurn]] = []
+        if context.answer_is_recorded():
+            (_, turn), *recorded = split_recorded(turn)
         while True:
-            turn = await take_turn(context, messages, session)
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
             if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
@@ -122,7 +137,13 @@ class Converse(Stage):
             if isinstance(following, End):
                 ended = following.why
                 break
-            messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+            if context.answer_is_recorded():
+                if not recorded or not is_same_text(recorded[0][0], following.said):
+                    break
+                _, turn = recorded.pop(0)
+            else:
+                messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+                turn = await take_turn(context, messages, session)
             taken.append(ConversationTurn(following.number, following.id, following.said))
         every = sorted([*taken, *user.not_taken(taken, ended)], key=lambda turn: turn.number)
         conversation = Conversation(tuple(every), ended)

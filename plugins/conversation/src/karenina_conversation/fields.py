@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
+from karenina_toolkit.conversations import script_entries
 
 _RESERVED = ("last", "all")
 
@@ -71,13 +72,16 @@ def _read_entry(value: object) -> object:
     return {"say": value} if isinstance(value, str) else value
 
 
+Says = Annotated[Entry, BeforeValidator(_read_entry)]
+
+
 class QuestionFields(BaseModel):
     """Fields of questions."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
-    turns: tuple[Annotated[Entry, BeforeValidator(_read_entry)], ...] = Field(
+    turns: Annotated[tuple[Says, ...], BeforeValidator(script_entries)] = Field(
         default=(),
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )

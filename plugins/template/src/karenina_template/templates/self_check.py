@@ -358,6 +358,19 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                     yield Flaw("warning", name, what, "remove the ground truth", part)
 
 
+def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
+    """Yield a flaw for each ground truth in what the user says later, unless the question contains it, too.
+
+    `said` contains the texts by the name of their place.
+    """
+    for owner, rule in bound.template.key.rules.items():
+        for truth in _texts_of(rule.truth):
+            for place, text in said.items():
+                if _contains(text, truth) and not _contains(question, truth):
+                    what = f"{place} contains the ground truth of field {owner!r}, {truth!r}, which the model would see"
+                    yield Flaw("warning", None, what, "remove the ground truth")
+
+
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
