@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message, ParserPort
-
-E = TypeVar("E", bound="BaseModel")
 
 
 class AgentTier(StrEnum):
@@ -91,31 +89,3 @@ class AdapterSpec:
     def ports(self) -> tuple[str, ...]:
         """The names of the adapter's ports: `llm`, `parser`, `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredAdapter:
-    """An adapter and the distribution that offers it."""
-
-    spec: AdapterSpec
-    distribution: str
-    version: str
-
-
-def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return `model.extra` as an instance of `kind`, the adapter's settings model.
-
-    Raises `AdapterConfigError` if `model.extra` is invalid; the message contains no values, because they may be secret.
-    """
-    from pydantic import ValidationError
-
-    from karenina_core.text import join_problems
-
-    try:
-        return kind.model_validate(model.extra)
-    except ValidationError as error:
-        details = error.errors(include_input=False, include_url=False, include_context=False)
-        problems = join_problems([f"{'.'.join(('extra', *map(str, item['loc'])))}: {item['msg']}" for item in details])
-        strange = any(item["type"] == "extra_forbidden" for item in details)
-        supported = f". Supported names: {', '.join(kind.model_fields)}" if strange else ""
-        raise AdapterConfigError(f"model {model.id!r}, {problems}{supported}") from None

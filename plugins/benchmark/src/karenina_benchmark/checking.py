@@ -218,6 +218,41 @@ def check_content(
     return _in_order(benchmark.path, check.findings)
 
 
+class QuestionErrorCheck:
+    """A check of the questions with these ids, made while a run reads them (`RunRequest.question_check`).
+
+    It finds the same errors as `check_content` without `quality`.
+    """
+
+    def __init__(
+        self,
+        benchmark: BenchmarkContent,
+        trust: Trust | Literal["all"] | None,
+        config: VerificationConfig,
+        ids: Iterable[str],
+    ) -> None:
+        from karenina_engine.check.restricted_values import resolve_trust
+
+        self._benchmark = benchmark
+        self._trust = resolve_trust(trust)
+        self._config = config
+        self._ids = ids
+        self._check = _Check(benchmark, self._trust, quality=False)
+
+    def check(self, question: Question) -> None:
+        """Raise `BenchmarkErrors` if the template has an error. Runs check traits and plugin fields themselves."""
+        own = question if question.has_template else self._benchmark.get(question.id)  # without the shared traits
+        self._check.check_template(own, self._config)
+        if self._check.findings:
+            raise BenchmarkErrors(self._check.findings)
+
+    def raise_errors(self) -> None:
+        """Raise `BenchmarkErrors` if there are errors, which also lists the values that need trust."""
+        errors = check_content(self._benchmark, self._trust, self._config, self._ids)
+        if errors:
+            raise BenchmarkErrors([*errors, *find_untrusted_values(self._benchmark, self._trust)])
+
+
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
@@ -316,7 +351,7 @@ class _Check:
             self._benchmark.with_shared_traits(question)
         except ValueError as error:
             self._add("error", self._benchmark.place_of(question.id), str(error), "", "rubric", question=question.id)
-        self._check_template(question, config)
+        self.check_template(question, config)
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
@@ -324,7 +359,7 @@ class _Check:
             path = ("answer", field, "turn") if field else ()
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
-    def _check_template(self, question: Question, config: VerificationConfig) -> None:
+    def check_template(self, question: Question, config: VerificationConfig) -> None:
         """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""
         try:
             template = template_of(question, self._trust)

@@ -15,7 +15,6 @@ from karenina_conversation.recorded import is_same_text, recording_problems, spl
 from karenina_conversation.user_side import ConditionUndecided, End, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
-from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AgentTier
@@ -33,6 +32,7 @@ from karenina_toolkit.answers.model_turn import (
     take_turn,
 )
 from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 if TYPE_CHECKING:
     from karenina_core.stages.stage import ModelNeed

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from karenina_conversation.user_side import ConditionUndecided, End, Script
-from karenina_core.config import find_adapter, plugins_of
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.text import compose
 from karenina_toolkit.answers.model_turn import ModelTurn
 from karenina_toolkit.conversations import ConversationTurn, split_at_user
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 from karenina_toolkit.traces import final_ai_message
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.ports import Message
-from karenina_core.models.prompts import fence
 from karenina_toolkit import traces
+from karenina_toolkit.fences import fence
 
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""

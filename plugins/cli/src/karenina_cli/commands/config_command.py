@@ -15,12 +15,12 @@ from rich.text import Text
 from karenina_cli.input import completion_values
 from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
-from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import get_screen, print_rows, print_wrapped
+from karenina_toolkit.plugin_lookup import registered_adapters
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
