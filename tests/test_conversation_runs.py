@@ -510,3 +510,19 @@ def test_a_table_has_turns_only_with_columns(cell: str, columns: Sequence[str], 
 
     assert done.code == 0, done.out + done.err
     assert sum(request.port == "llm" for request in talk.models.requests) == turns
+
+
+def test_statistics_show_fields_by_turn_and_why_conversations_ended() -> None:
+    talk = Talk(TALK, year=2017)
+    talk.run()
+    done = talk.karenina("stats", "talk.jsonl")
+
+    assert re.search(r"Ended +1 script", done.out)
+    rows = [line.split() for line in done.out.partition("Fields by turn")[2].splitlines() if line[:1] != " "]
+    table = [(row[0], row[1], row[2], row[-2], row[-1]) for row in rows if row and row[0].isdecimal()]
+    assert table == [
+        ("1", "1", "1", "0", "0"),
+        ("2", "1", "1", "0", "0"),
+        ("3", "0", "0", "0", "1"),
+        ("4", "0", "1", "0", "0"),
+    ], done.out
