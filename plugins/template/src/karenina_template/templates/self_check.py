@@ -286,10 +286,12 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
     """Yield a flaw for each field whose description hardly helps a judge to fill the field.
 
-    The description is missing or says nothing, asks for a verdict, or is the same as another field's description.
+    The description is missing or says nothing, asks for a verdict, or is the same as the description of another field
+    that is filled in with it (fields of different turns of a conversation are not).
     """
     schema = bound.judge_schema()
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, str], str] = {}
+    options = bound.options()
     for name, part in schema["properties"].items():
         text = str(part.get("description") or "").strip()
         words = re.findall(r"\w+", text.casefold())
@@ -305,7 +307,8 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
             )
             yield Flaw("warning", name, what, "ask for what the response says", "description")
         else:
-            first = seen.setdefault(" ".join(words), name)
+            turn = str(options.get(name, {}).get("turn"))
+            first = seen.setdefault((" ".join(words), turn), name)
             if first != name:
                 what = f"the fields {first!r} and {name!r} have the same description"
                 yield Flaw("warning", name, what, "say how they differ", "description")
