@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, ParserPort
+    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message, ParserPort
 
 
 class AgentTier(StrEnum):
@@ -38,6 +38,8 @@ class AdapterSpec:
     - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in the run (`asked`)
       that have no recording, and about recordings whose question is neither in the run nor among the questions that the
       run leaves out (`others`).
+    - `recording(model, info)` returns the recorded answer to a question: text, or the messages of a conversation. It is
+      called before a run, and raises `PortError` if there is no usable recording.
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model)` returns a function that takes a `CallInfo` and returns whether this answer must come through
@@ -76,6 +78,7 @@ class AdapterSpec:
     uses: Collection[str] | None = None
     check: Callable[[ModelConfig], None] | None = None
     mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
+    recording: Callable[[ModelConfig, CallInfo], str | Sequence[Message]] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig], Callable[[CallInfo], bool]] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None

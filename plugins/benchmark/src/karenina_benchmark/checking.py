@@ -21,11 +21,11 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
 from karenina_core.stage_selection import describe_missing_value
-from karenina_engine.check.turns import turn_problems
+from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
-from karenina_template.templates.self_check import find_flaws, find_truth_errors, find_truths
+from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
 from karenina_toolkit.known_values import offered_values
 
@@ -427,13 +427,9 @@ class _Check:
         self._check_sources(question, bound)
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
-            place = self._benchmark.place_of(question.id)
-            for path, text in self._fields.shown_texts(question):
-                for field, truth in find_truths(bound, text, besides=[question.question]):
-                    what = f"{'.'.join(path)} contains the ground truth of field {field!r}, {truth!r}"
-                    cure = "remove it, unless the user has to say it to the model under test"
-                    self._add("warning", place, what, cure, *path, question=question.id)
-        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
+        flaws = find_flaws(bound, question.question) if self._quality else find_truth_errors(bound)
+        said = find_said_truths(bound, question.question, said_texts(question)) if self._quality else ()
+        for flaw in (*flaws, *said):
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)
