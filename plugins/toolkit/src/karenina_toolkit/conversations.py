@@ -60,8 +60,8 @@ class TurnChoice:
     def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
         """Return the choice in the options of a field or trait (`turn` and `missing_turn`)."""
         turn = options.get("turn")
-        only = isinstance(turn, Mapping)
-        return cls((turn["only"] if only else turn) or default, only, options.get("missing_turn") == "wrong")
+        only = turn.get("only") if isinstance(turn, Mapping) else None
+        return cls(only or turn or default, only is not None, options.get("missing_turn") == "wrong")
 
     @property
     def is_default(self) -> bool:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, Problems, suggest_key
 from karenina_benchmark.formats.stored_questions import LARGE, StoredQuestions
-from karenina_benchmark.question_import import FIELDS, is_plugin_column, is_question_field, missing_column, read_questions
+from karenina_benchmark.question_import import (
+    FIELDS,
+    is_plugin_column,
+    is_question_field,
+    missing_column,
+    read_questions,
+)
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
     CONTEXT,
