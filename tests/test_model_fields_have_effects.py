@@ -43,6 +43,7 @@ VALUES: Final[dict[str, Any]] = {
     "stream_timeout": 0.0001,
     "agent_timeout": 5.0,
     "agent_max_turns": 3,
+    "stateless_tools": True,
     "manual_traces": {"q": "It is BCL2."},
     "extra": {"query": {"version": "2"}},
 }
@@ -119,7 +120,9 @@ def test_a_field_has_an_effect(field: str, role: str, caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("role", ["answering", "judge"])
-@pytest.mark.parametrize("field", ["model_provider", "manual_traces", "agent_timeout", "agent_max_turns"])
+@pytest.mark.parametrize(
+    "field", ["model_provider", "manual_traces", "agent_timeout", "agent_max_turns", "stateless_tools"]
+)
 def test_an_unused_model_field_is_warned_about(field: str, role: str, caplog: pytest.LogCaptureFixture) -> None:
     _, result, warned = seen(role, {field: VALUES[field]}, caplog)
     assert isinstance(result, dict)

@@ -51,7 +51,7 @@ _OF_ADAPTERS: Final = (
     "max_tokens",
     "manual_traces",
 )
-_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
+_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns", "stateless_tools")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
