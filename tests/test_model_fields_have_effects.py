@@ -52,6 +52,9 @@ VALUES: Final[dict[str, Any]] = {
 OTHERS: Final[dict[str, dict[str, Any]]] = {"stream_timeout": {"extra": {"stream": True}}}
 """Other fields, set in both runs."""
 
+UNUSED = ("model_provider", "manual_traces", "agent_timeout", "agent_max_turns", "stateless_tools")
+"""Fields that have no effect on a plain model."""
+
 TIMES = {"request_timeout", "stream_timeout"}
 
 
