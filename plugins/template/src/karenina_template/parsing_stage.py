@@ -133,45 +133,52 @@ class ParsingStage(Stage):
         If fields read different turns of a conversation, the judge fills those of each turn in turn. If the judge's
         replies are invalid, or the answer cannot be shown to a judge, mark an error with PARSE_ERROR instead.
         """
-        bound = context.get_artifact(ANSWER_CLASS)
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        whole = context.get_artifact(ANSWER_CLASS)
         conversation = context.find_artifact(CONVERSATION)
-        if conversation is None or not bound.judge_fields:
-            answer = await self._fill(context, bound)
-            if answer is not None:
-                context.set_artifact(PARSED_ANSWER, answer)
-            return
+        by_turn = conversation is not None and bool(whole.judge_fields)
+        parts: list[tuple[VerificationContext, BoundTemplate]] = [(context, whole)]
+        if conversation is not None and by_turn:
+            already: set[str] = set()
+            parts = [
+                (TurnContext(context, conversation.view(choice), already), whole.only(fields))
+                for choice, fields in group_by_turn(whole, conversation).items()
+            ]
         values: dict[str, object] = {}
-        already: set[str] = set()
-        for choice, fields in group_by_turn(bound, conversation).items():
-            part = TurnContext(context, conversation.view(choice), already)
-            answer = await self._fill(part, bound.only(fields))
-            if answer is None:
+        answers: list[BaseAnswer] = []
+        for part, bound in parts:
+            text = _text_for_judge(part, bound)
+            if text is None:
                 return
-            values |= {name: getattr(answer, name) for name in fields}
-        if not values:
+            try:
+                if text.strip():
+                    answer = await self.parse(part, bound, text)
+                else:
+                    answer = bound.bind(dict.fromkeys(bound.judge_fields), part.get_artifact(Keys.RAW_LLM_RESPONSE))
+                    self.without_judge(part)
+            except StructuredError as error:
+                cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
+                context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
+                return
+            answers.append(answer)
+            values |= {name: getattr(answer, name) for name in bound.judge_fields}
+        if not parts:
             self.without_judge(context)
-        context.set_artifact(PARSED_ANSWER, bound.bind_again(values, response))
+        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        context.set_artifact(PARSED_ANSWER, whole.bind_again(values, response) if by_turn else answers[0])
 
-    async def _fill(self, context: VerificationContext, bound: BoundTemplate) -> BaseAnswer | None:
-        """Return the template, filled by the judge if one is needed, or None if the item ends with an error."""
-        text = ""
-        if bound.judge_fields:
-            shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
-            if shown.error is not None:
-                context.mark_error(shown.error, Outcome.PARSE_ERROR)
-                return None
-            text = shown.text
-        if not text.strip():
-            answer = bound.bind(dict.fromkeys(bound.judge_fields), context.get_artifact(Keys.RAW_LLM_RESPONSE))
-            self.without_judge(context)
-            return answer
-        try:
-            return await self.parse(context, bound, text)
-        except StructuredError as error:
-            cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
-            context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
-            return None
+
+def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
+    """Return the text that a judge reads, which is empty if no field needs a judge.
+
+    If the answer cannot be shown to a judge, the item ends with an error, and the result is None.
+    """
+    if not bound.judge_fields:
+        return ""
+    shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
+    if shown.error is not None:
+        context.mark_error(shown.error, Outcome.PARSE_ERROR)
+        return None
+    return shown.text
 
 
 async def fill_template(
