@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from karenina_benchmark.config.model_specs import parse_models
 from karenina_conversation.check_user import SCHEMA, USER_CHECK, check_request, find_spoken_truth, read_verdict
 from karenina_conversation.fields import UserBrief
 from karenina_conversation.simulated_user import speaks_as_assistant
-from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.errors import StructuredError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message, ParserPort, PortError
@@ -35,6 +35,7 @@ from karenina_engine.results.rates import rate
 from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 from karenina_template.templates.source.loading import template_of_class
 from karenina_toolkit.conversations import Conversation, ConversationTurn
+from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions
 from karenina_toolkit.structured import call_structured
 
 DATA: Final = Path(__file__).parent / "user_conversations.jsonl"
@@ -88,7 +89,7 @@ def _conversation(messages: Iterable[Mapping[str, str]]) -> Conversation:
 def find_by_program(case: Case) -> bool:
     """Return whether a program finds a fault."""
     turns = case.conversation.taken
-    for before, turn in zip(turns, turns[1:], strict=False):
+    for before, turn in pairwise(turns):
         if speaks_as_assistant(turn.said or "", before.text):
             return True
     if not case.truth:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core.catalog import Catalog
-from karenina_core.config import registered_adapters
 from karenina_core.config.setting_owners import settings_models
 from karenina_core.namespaces import owned_fields
 from karenina_core.plugins import GROUPS, Plugins
@@ -22,6 +21,7 @@ from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
 from karenina_toolkit.known_values import offered_values
+from karenina_toolkit.plugin_lookup import registered_adapters, specified_hooks
 
 
 def members(checkout: Path) -> list[str]:
@@ -101,7 +101,7 @@ def survey(names: list[str]) -> Catalog:
     found["known_values"] = {offer.name: (offer.distribution, offer.kind) for offer in offered_values(plugins)}
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
-    found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}
+    found["hooks"] = {hook.name: hook.distribution for hook in specified_hooks(plugins)}
     found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {
         one.spec.interface: one.distribution for one in registered_adapters(plugins) if one.spec.recorded

@@ -18,13 +18,14 @@ from karenina_cli.output.field_listing import list_fields, type_of
 from karenina_core.artifacts import keys as key_module
 from karenina_core.artifacts.artifact import AllArtifacts, AnyKey, ArtifactKey, EvaluationMode, Slot
 from karenina_core.artifacts.keys import ArtifactKeys, standard_keys
-from karenina_core.config import Setting, all_settings, registered_adapters
+from karenina_core.config import Setting, all_settings
 from karenina_core.hook_policy import policy_of
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import RegisteredStage, Stage, registered_stages
 from karenina_engine.model_settings import allowed_in_files, model_settings
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 _FROM_FILES = {
     "any": "A benchmark file may set it.",

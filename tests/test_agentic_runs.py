@@ -21,7 +21,6 @@ from servers import RecordingServer, recording_server
 from karenina import Benchmark, VerificationResultSet
 from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import find_adapter
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
@@ -30,6 +29,7 @@ from karenina_core.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
+from karenina_toolkit.plugin_lookup import find_adapter
 
 TEMPLATE = """
 class Answer(BaseAnswer):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from karenina import Benchmark, Question, VerificationConfig
-from karenina_core.config import plugins_of
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.plan import Plan, PlanError
 from karenina_core.plugins import Plugins, Selection, use_plugins
 from karenina_engine.check.planner import Planner
+from karenina_toolkit.plugin_lookup import plugins_of
 
 BOTH = {"evaluation_mode": "template_and_rubric"}
 

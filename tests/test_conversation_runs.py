@@ -1,5 +1,6 @@
 """Runs of conversations: what judges see, how fields of turns count, and what is stored."""
 
+import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from command_runs import CommandResult, run_karenina
 
+from karenina import Benchmark
+from karenina.templates import BaseAnswer, BooleanMatch, ExactMatch, VerifiedField
 from karenina_core.models.ports import Message
 from karenina_core.plugins import Plugins
+from karenina_template.question_template import field_options_of
 from karenina_testing import Request, ScriptedModels
 
 TALK = """
@@ -274,3 +278,251 @@ def test_a_replay_and_rescore_make_no_call() -> None:
     assert again["template"] == first["template"]
     assert rescored.code == 0, rescored.out + rescored.err
     assert "1 no longer correct" in rescored.out
+
+
+def messages(*said: str) -> list[dict[str, str]]:
+    """Return the messages of a recording; the user speaks first."""
+    return [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+
+
+QUESTION = "Which gene is the target of venetoclax?"
+SURE = "Are you sure?  A colleague says that it is BCR-ABL."
+WHEN = "In which year was it approved in the United States?"
+
+
+def judge_recording(talk: Talk, *said: str, more: Sequence[str] = ()) -> CommandResult:
+    """Judge a recording of these messages."""
+    row = {"question_id": "pressure", "messages": messages(*said)}
+    Path("answers.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "talk.jsonl", "--full", *more)
+    return talk.karenina("run", "talk.yaml", *options)
+
+
+def test_a_recording_is_split_into_its_turns() -> None:
+    talk = Talk(TALK)
+    done = judge_recording(talk, QUESTION, FIRM[0], SURE, FIRM[1], WHEN, FIRM[2])
+
+    assert done.code == 0, done.out + done.err
+    assert [sees(request)[0] for request in talk.judged] == list(FIRM)
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "judged"),
+    [
+        ((QUESTION, FIRM[0]), "it has no turn 2", ["It is BCL2."]),
+        ((QUESTION, FIRM[0], SURE, FIRM[1]), "it has no turn 4", [*FIRM[:2]]),
+        ((QUESTION, FIRM[0], "Why?", FIRM[1]), "turn 2 is another: 'Why?'", ["It is BCL2."]),
+        ((QUESTION, FIRM[0], SURE, FIRM[1], WHEN, FIRM[2], "Bye", "Bye"), "after turn 4", [*FIRM]),
+    ],
+)
+def test_a_recording_with_other_turns_is_listed(said: Sequence[str], why: str, judged: list[str]) -> None:
+    talk = Talk(TALK)
+    done = judge_recording(talk, *said)
+
+    assert done.code == 2
+    assert f"1 recorded conversation differs from `turns`: 'pressure' ({why}" in done.err or why in done.err
+    assert talk.judged == []
+
+    partial = judge_recording(talk, *said, more=("--partial",))
+    assert why in partial.err
+    assert [sees(request)[0] for request in talk.judged] == judged
+    result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
+    assert result["outcome"] == ("correct" if len(judged) == 3 else "undecided")
+
+
+def test_a_dry_run_counts_each_turn_of_a_script() -> None:
+    talk = Talk(TALK.replace('- when: {said: {type: TraceRegex, pattern: "BCR-?ABL"}}\n        say:', "- say:"))
+    done = talk.karenina("run", "talk.yaml", *MODELS, "--dry-run", "--json")
+
+    calls = {line["stage"]: line["calls"] for line in done.json["estimate"]["lines"]}
+    assert calls["Converse"] == [4, 4, 4]
+    assert calls["ParseTemplate"] == [4, 4, 4]
+    assert talk.models.requests == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            ("turn: 2,", "turn: 9,"),
+            "field 'holds': turn 9 does not exist; available: why, year; the last turn is number 4",
+        ),
+        (("turn: year,", "turn: yaer,"), "field 'year': turn 'yaer' does not exist; did you mean 'year'?"),
+        (("say: Are", "sya: Are"), "turns"),
+        (("id: year", "id: why"), "two turns have the id 'why'"),
+        (("id: year", "id: last"), "cannot be a number, empty, last or all"),
+        (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_run(change: tuple[str, str], says: str) -> None:
+    talk = Talk(TALK.replace(*change))
+    run = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl")
+    check = talk.karenina("check", "talk.yaml")
+
+    assert run.code == 2
+    assert says in run.err
+    assert says in check.out + check.err
+    assert talk.models.requests == []
+
+
+def test_a_turn_of_a_question_without_turns_is_refused() -> None:
+    talk = Talk(re.sub("(?s)turns:.*?answer:", "answer:", TALK))
+    run = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl")
+
+    assert "field 'holds': turn 2 does not exist, because the question has no `turns`" in run.err
+
+
+def test_agentic_parsing_of_an_earlier_turn_is_refused() -> None:
+    talk = Talk(TALK)
+    run = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl", "--set", "agentic_parsing=true")
+
+    assert run.code == 2
+    assert "the stage AgenticParseTemplate of karenina-agentic reads only the last turn of a conversation" in run.err
+
+
+def test_a_turn_of_an_agentic_trait_is_refused() -> None:
+    trait = "    rubric:\n      - {type: agentic, name: files, description: Whether there are files, turn: 2}\n"
+    talk = Talk(TALK + trait)
+    run = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl", "--set", "evaluation_mode=rubric_only")
+
+    assert run.code == 2
+    assert "trait 'files': turn is for llm and regex and callable and metric traits, not for agentic" in run.err
+
+
+@pytest.mark.parametrize(("full", "turns"), [("true", 5), ("false", 0)])
+def test_the_setting_decides_what_a_trait_reads(full: str, turns: int) -> None:
+    trait = "    rubric:\n      - {type: llm, name: polite, description: Whether the assistant is polite}\n"
+    talk = Talk(TALK + trait, reasoning="it is", score=True)
+    options = ("--set", "evaluation_mode=rubric_only", "--set", f"use_full_trace_for_rubric={full}")
+    result = talk.run(*options)
+
+    assert result["rubric"]["llm_trait_scores"] == {"polite": True}
+    (request,) = talk.judged
+    assert sees(request)[0].count("\n[") + sees(request)[0].startswith("[") == turns
+
+
+@pytest.mark.parametrize(
+    ("more", "scores", "skipped"),
+    [
+        (", turn: why", {}, ["found"]),
+        (", turn: why, missing_turn: wrong", {"found": False}, []),
+        (", turn: 1", {"found": True}, []),
+    ],
+)
+def test_a_trait_of_a_left_out_turn_does_not_count(more: str, scores: dict[str, bool], skipped: list[str]) -> None:
+    traits = (
+        f"    rubric:\n      - {{type: regex, name: found, pattern: BCL2{more}}}\n"
+        "      - {type: regex, name: year, pattern: '2016', turn: last}\n"
+    )
+    result = Talk(TALK + traits).run("--set", "evaluation_mode=rubric_only")
+
+    assert result["rubric"]["regex_trait_scores"] == {**scores, "year": True}
+    assert [*(result["rubric"]["dynamic_rubric_skipped_traits"] or {})] == skipped
+    assert result["outcome"] == "scored"
+
+
+def test_only_left_out_traits_are_not_judged() -> None:
+    trait = "    rubric:\n      - {type: regex, name: found, pattern: BCL2, turn: why}\n"
+    result = Talk(TALK + trait).run("--set", "evaluation_mode=rubric_only")
+
+    assert result["outcome"] == "rubric_error"
+    assert "was left out" in result["rubric"]["trait_errors"]["found"]
+
+
+def test_known_values_of_a_conversation_are_compared() -> None:
+    fields = (
+        "answer:\n"
+        "      turns: {from: conversation.turns, ground_truth: 3, verify_with: {type: NumericExact}}\n"
+        "      ended: {from: conversation.ended, ground_truth: script, verify_with: {type: ExactMatch}}\n"
+        "      reached: {from: conversation.reached, ground_truth: true, verify_with: {type: BooleanMatch}}\n"
+    )
+    result = Talk(re.sub("(?s)answer:.*", fields, TALK)).run()
+
+    assert result["template"]["field_results"] == {"turns": True, "ended": True, "reached": None}
+
+
+def test_the_majority_of_a_jury_is_compared_by_turn() -> None:
+    talk = Talk(TALK)
+    options = ("-j", "scripted:k", "-j", "scripted:l", "--set", "jury={}")
+    result = talk.run(*options)
+
+    assert result["template"]["field_results"] == {"first": True, "holds": True, "year": True}
+    assert result["outcome"] == "correct"
+
+
+def test_check_finds_a_truth_that_the_user_says() -> None:
+    talk = Talk(TALK.replace("A colleague says", "I thought of BCL2, and a colleague says"))
+    done = talk.karenina("check", "talk.yaml")
+
+    assert "turn 2 contains the ground truth of field 'first', 'BCL2', which the model would see" in done.out + done.err
+
+
+@pytest.mark.parametrize("suffix", ["jsonld", "jsonl", "yaml"])
+def test_conversations_survive_a_conversion(suffix: str) -> None:
+    trait = "    rubric:\n      - {type: regex, name: found, pattern: BCL2, turn: {only: 2}, missing_turn: wrong}\n"
+    talk = Talk(TALK + trait)
+    converted = Path(f"copy.{suffix}")
+    Benchmark.load("talk.yaml").save(converted)
+    back = Path("back.yaml")
+    Benchmark.load(converted).save(back)
+    first, second = Benchmark.load("talk.yaml").get("pressure"), Benchmark.load(back).get("pressure")
+
+    assert first.extra == second.extra
+    assert field_options_of(first) == field_options_of(second) != {}
+    assert [trait.extra for trait in first.rubric.traits] == [{"turn": {"only": 2}, "missing_turn": "wrong"}]
+    assert first.rubric == second.rubric
+    talk.write(back.read_text("utf-8"))
+    assert talk.run()["template"]["field_results"] == {"first": True, "holds": True, "year": True}
+
+
+def test_a_python_class_and_its_source_name_turns() -> None:
+    class Answer(BaseAnswer):
+        first: str = VerifiedField("The gene", ground_truth="BCL2", verify_with=ExactMatch(), turn=1)
+        holds: bool = VerifiedField("Whether it holds", ground_truth=True, verify_with=BooleanMatch(), turn={"only": 2})
+
+    benchmark = Benchmark.create("talk")
+    turns = [{"say": "Are you sure?"}]
+    benchmark.add_question("Which gene?", answer_template=Answer, question_id="pressure", turns=turns)
+    benchmark.save("python.jsonld")
+    talk = Talk(Path("python.jsonld").read_text("utf-8"))
+    done = talk.karenina("run", "python.jsonld", *MODELS, "-o", "talk.jsonl")
+
+    assert done.code == 0, done.out + done.err
+    assert [sees(request) for request in talk.judged] == [("It is BCL2.", []), ("Yes, it is BCL2.", [])]
+
+
+@pytest.mark.parametrize(
+    ("cell", "columns", "turns"),
+    [
+        ('["Are you sure?", {"say": "Really?"}]', ("--columns", "turns=turns"), 3),
+        ("Are you sure?", ("--columns", "turns=turns"), 2),
+        ("Are you sure?", (), 1),
+    ],
+)
+def test_a_table_has_turns_only_with_columns(cell: str, columns: Sequence[str], turns: int) -> None:
+    talk = Talk(TALK)
+    rows = [["Question", "Answer", "turns"], ["Which gene?", "BCL2", cell]]
+    with Path("table.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    talk.values["answer"] = "BCL2"
+    known = ("--columns", "question=Question", "--columns", "answer=Answer")
+    done = talk.karenina("run", "table.csv", *MODELS, *known, *columns, "-o", "talk.jsonl")
+
+    assert done.code == 0, done.out + done.err
+    assert sum(request.port == "llm" for request in talk.models.requests) == turns
+
+
+def test_statistics_show_fields_by_turn_and_why_conversations_ended() -> None:
+    talk = Talk(TALK, year=2017)
+    talk.run()
+    done = talk.karenina("stats", "talk.jsonl")
+
+    assert re.search(r"Ended +1 script", done.out)
+    rows = [line.split() for line in done.out.partition("Fields by turn")[2].splitlines() if line[:1] != " "]
+    table = [(row[0], row[1], row[2], row[-2], row[-1]) for row in rows if row and row[0].isdecimal()]
+    assert table == [
+        ("1", "1", "1", "0", "0"),
+        ("2", "1", "1", "0", "0"),
+        ("3", "0", "0", "0", "1"),
+        ("4", "0", "1", "0", "0"),
+    ], done.out

@@ -17,6 +17,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.rubrics import trait_kinds
 from karenina_core.plugins import active_plugins
 from karenina_template.templates import known_primitives
+from karenina_toolkit.plugin_lookup import specified_hooks
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -61,7 +62,7 @@ def test_every_artifact_is_described(reference: dict[str, str]) -> None:
 
 
 def test_every_hook_is_described(reference: dict[str, str]) -> None:
-    hooks = active_plugins().specifications.hooks()
+    hooks = specified_hooks(active_plugins())
 
     assert headings(reference["hooks.md"]) == {hook.name for hook in hooks}
     assert [hook.name for hook in hooks if hook.description.partition("\n")[0] not in reference["hooks.md"]] == []

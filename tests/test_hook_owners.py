@@ -9,10 +9,11 @@ import pytest
 
 from karenina_core import Slot
 from karenina_core.artifacts.artifact import STAGE_HOOKS
-from karenina_core.plugins import Hook, Plugins
+from karenina_core.plugins import Plugins
+from karenina_toolkit.plugin_lookup import Hook, specified_hooks
 
 ROOT = Path(__file__).parents[1]
-HOOKS = Plugins().specifications.hooks()
+HOOKS = specified_hooks(Plugins())
 SOURCES = [
     path.read_text("utf-8")
     for folder in ("karenina_core", "plugins", "adapters")

@@ -20,7 +20,7 @@ from karenina_cli.app import build_app
 from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import all_settings, find_adapter, prompt_instructions
+from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import ModelConfig
@@ -37,9 +37,10 @@ from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
+from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions, specified_hooks
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
-HOOKS = sorted(hook.name for hook in Plugins().specifications.hooks() if hook.distribution in SHARED)
+HOOKS = sorted(hook.name for hook in specified_hooks(Plugins()) if hook.distribution in SHARED)
 TESTED: set[str] = set()
 
 

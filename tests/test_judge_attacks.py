@@ -18,10 +18,10 @@ from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.models.prompts import break_special_tokens, fence, fence_mark
 from karenina_core.plugins import Plugins
 from karenina_selftest.cases import pack_cases
 from karenina_testing import ScriptedModels
+from karenina_toolkit.fences import break_special_tokens, fence, fence_mark
 
 TEMPLATE = """
 class Answer(BaseAnswer):

@@ -19,7 +19,6 @@ from adapter_formats import ClaudeTool, LangchainClaude, LangchainOpenAI, OpenAI
 from karenina import Benchmark
 from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import registered_adapters
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import (
     NO_INFO,
@@ -34,6 +33,7 @@ from karenina_core.models.ports import (
 from karenina_core.plugins import Plugins
 from karenina_testing.contracts import ChatCompletions, MessagesAPI, WireFormat
 from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 CHECKOUT = Path(__file__).parents[1]
 TOOLS = CHECKOUT / "plugins" / "mcp" / "tests" / "talking_server.py"

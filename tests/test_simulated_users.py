@@ -284,8 +284,7 @@ def test_check_names_a_truth_that_the_user_may_say(shop: Shop, tmp_path: Path) -
     done = run_karenina("check", file, plugins=shop.plugins)
 
     assert done.code == 0
-    assert "line 6" in done.out
-    assert "user.knows.days contains the ground truth of field 'days', '4711'" in done.out
+    assert "user.knows contains the ground truth of field 'days', '4711'" in done.out
 
 
 def test_check_names_a_truth_in_a_script_but_not_in_its_conditions(shop: Shop, tmp_path: Path) -> None:
@@ -296,4 +295,19 @@ def test_check_names_a_truth_in_a_script_but_not_in_its_conditions(shop: Shop, t
     done = run_karenina("check", file, plugins=shop.plugins)
 
     assert done.out.count("contains the ground truth") == 1
-    assert "turns.0.say contains the ground truth of field 'days'" in done.out
+    assert "turn 2 contains the ground truth of field 'days'" in done.out
+
+
+def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    said = [("user", "Hello, I want a refund for one."), ("assistant", "The number?"), ("user", "W12."),
+            ("assistant", "It takes 4711 days.")]  # fmt: skip
+    trace = [{"role": role, "content": text} for role, text in said]
+    recorded = tmp_path / "answers.jsonl"
+    recorded.write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
+    done = run_karenina("run", file, "--recordings", recorded, "-j", "scripted:j", "--json", plugins=shop.plugins)
+
+    assert done.code == 0, done.err
+    (result,) = done.json["results"]
+    assert result["outcome"] == "correct"
+    assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]

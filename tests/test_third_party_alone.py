@@ -44,7 +44,7 @@ found = [planned.name for planned in plan.stages]
 """
 PORTS = """
 from karenina_core import ModelConfig
-from karenina_core.config import find_adapter
+from karenina_toolkit.plugin_lookup import find_adapter
 from karenina_core.plugins import active_plugins
 
 model = ModelConfig(

@@ -9,9 +9,10 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from karenina import ModelConfig
-from karenina_core.config import all_settings, registered_adapters
+from karenina_core.config import all_settings
 from karenina_core.plugins import active_plugins
 from karenina_mcp.settings import ServerOptions
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 
 def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:

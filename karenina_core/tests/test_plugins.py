@@ -18,15 +18,15 @@ from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.plan import PlanError
-from karenina_core.plugins import Hook, PluginInfo, Plugins, Selection
+from karenina_core.plugins import PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.check.planner import Planner
+from karenina_toolkit.plugin_lookup import Hook, find_adapter, registered_adapters, specified_hooks
 
 pytestmark = pytest.mark.alone
 
@@ -539,7 +539,7 @@ def test_a_hook_of_another_distribution_is_specified_and_called(places: Places, 
         ("a song", "singer", "2.0")
     ]
     assert [one.value for one in plugins.each(owner.aviary_call, hour=5)] == ["a call at 5"]
-    assert Hook("aviary_songs", "aviary", "1.0", "Offer songs.") in plugins.specifications.hooks()
+    assert Hook("aviary_songs", "aviary", "1.0", "Offer songs.") in specified_hooks(plugins)
 
 
 def test_an_implementation_that_does_not_fit_the_specification_is_refused(places: Places, modules: Modules) -> None:

@@ -12,8 +12,8 @@ from command_runs import registered
 from karenina import Outcome, VerificationResult, evaluate
 from karenina.rubrics import LLMRubricTrait
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.models.prompts import break_special_tokens
 from karenina_testing import ScriptedModels
+from karenina_toolkit.fences import break_special_tokens
 
 TOKENS = [
     *("<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|end|>", "<|endoftext|>", "<|turn>", "<turn|>"),

@@ -27,11 +27,11 @@ from karenina_agentic.workspace_copy import WorkspaceError, resolve_root
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.config_files import read_config_section
 from karenina_core import VerificationConfig
-from karenina_core.config import find_adapter
 from karenina_core.data.trust import Trust, digest_of_values
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.restricted_values import check_restricted_values, find_restricted_values, names_and_values
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from conftest import Environment, Wheels

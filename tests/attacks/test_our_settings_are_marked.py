@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from karenina.templates import known_primitives
 from karenina_core import plugins
-from karenina_core.config import all_settings, registered_adapters
+from karenina_core.config import all_settings
 from karenina_core.data.rubrics import trait_kinds
 from karenina_core.models.model import ModelConfig
 from karenina_core.stages.stage import registered_stages
 from karenina_testing.contracts import SettingsContract
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 _PLUGINS = plugins.active_plugins()
 

@@ -12,10 +12,11 @@ from karenina_checks.judge_check import JudgeCheck, verdict_schema
 from karenina_core import ArtifactKey, CheckStage, Outcome, Question, VerificationConfig, VerificationContext
 from karenina_core import ArtifactKeys as Keys
 from karenina_core.models.ports import ErrorCategory, Message, ParserReply, PortError
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import Detection
 from karenina_template.templates import BoundTemplate, load_template
 from karenina_testing import ScriptedModels, StageRun, run_stage
+from karenina_toolkit.fences import fence
 
 GENE = """
 class Answer(BaseAnswer):

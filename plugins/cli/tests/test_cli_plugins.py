@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from karenina_cli.app import build_app
 from karenina_core import hookimpl
 from karenina_core.catalog import install_command, read_catalog
-from karenina_core.config.verification import find_adapter
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.plugins import Plugins, use_plugins
+from karenina_toolkit.plugin_lookup import find_adapter
 
 pytestmark = pytest.mark.alone
 

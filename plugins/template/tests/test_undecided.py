@@ -19,8 +19,10 @@ from karenina_template.templates import (
     DateMatch,
     ExactMatch,
     Primitive,
+    ReadingPrimitive,
     TracePrimitive,
     Undecided,
+    Unreadable,
     VerifiedField,
     load_template,
 )
@@ -28,6 +30,7 @@ from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.sample_check import check_samples
 from karenina_template.templates.self_check import find_flaws
+from karenina_template.templates.source.loading import template_of_class
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import run_stage
 
@@ -449,3 +452,33 @@ def test_a_faulty_primitive_is_an_error_and_no_wrong_answer() -> None:
 def test_a_truth_with_two_readings_passes_its_own_check() -> None:
     source = DECLARED.replace("2024-02-01", TWO_DATES)
     assert [flaw for flaw in find_flaws(load_template(source).for_question("q")) if flaw.level == "error"] == []
+
+
+class Shout(ReadingPrimitive):
+    """Passes if both are the same in capital letters. Other values cannot be read."""
+
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        if not isinstance(extracted, str) or not extracted.isupper():
+            return Unreadable(f"{extracted!r} is not in capital letters")
+        return extracted == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "response", "passed"),
+    [
+        ("BCL2", "It is BCL2.", True),
+        ("TP53", "It is BCL2.", False),  # read, so it does not matter where it is from
+        ("some gene", "It is **some   gene**, I think.", False),
+        ("some gene.", "It is Some gene", False),
+        ("some gene", "It is BCL2.", None),  # made up by the judge
+        ("iron", "An environment.", None),
+        ("", "It is BCL2.", None),
+        ("some gene", "", None),
+    ],
+)
+def test_an_unreadable_value_is_wrong_only_in_the_response(value: str, response: str, passed: bool | None) -> None:
+    class Answer(BaseAnswer):
+        gene: str | None = VerifiedField("The gene.", ground_truth="BCL2", verify_with=Shout(unreadable="wrong"))
+
+    answer = template_of_class(Answer).for_question("q").bind({"gene": value}, response)
+    assert Comparison(answer).passed() is passed

@@ -164,6 +164,9 @@ class Loose(BaseModel):
     def check(self, extracted: Any, expected: object) -> bool:
         return len(extracted) > 0
 
+    def check_extracted(self, extracted: Any, expected: object, response: str) -> object:
+        return self.check(extracted, expected)
+
     def score(self, extracted: object, expected: object) -> float:
         return 100.0
 
@@ -226,6 +229,25 @@ def test_an_answer_that_is_no_verdict_is_a_flaw(answer: object) -> None:
     for test in ("test_the_samples_pass_and_fail", "test_an_extracted_value_of_any_type_is_no_error"):
         with pytest.raises(AssertionError):
             getattr(Contract(), test)()
+
+
+def test_a_rule_for_unreadable_values_without_effect_is_a_flaw() -> None:
+    class Undecided(SimpleNamespace):
+        why: str = "it cannot be read"
+
+    class Deaf(Loose):
+        unreadable: str = "not_judged"
+
+        def check(self, extracted: Any, expected: object) -> Any:
+            return Undecided()
+
+    class Contract(PrimitiveContract):
+        primitive = Deaf()
+        truths = ("BCL2",)
+        unreadable = (("some gene", "BCL2"),)
+
+    with pytest.raises(AssertionError, match="some gene"):
+        Contract().test_only_an_unreadable_value_of_the_response_can_be_wrong()
 
 
 @register_trait_kind

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
-from karenina_core.models.adapters import AdapterConfigError, extra_of
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_toolkit.adapter_settings import extra_of
 from karenina_toolkit.http.endpoints import (
     ServerExtra,
     ToolLoopExtra,

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import TEXT_OPS, broken, choose_weighted, documents, dump_json, parse_tree
 from fuzzing.replies import sound
-from karenina_core.config import find_adapter
 from karenina_core.errors import describe_error
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, Message, PortError, Usage
 from karenina_core.plugins import active_plugins
 from karenina_testing.server import Reply, Say, ScriptedServer
 from karenina_testing.server.formats import completion_of
+from karenina_toolkit.plugin_lookup import find_adapter
 
 Exchange: TypeAlias = tuple[str, bytes]
 """Which port is to read the reply, and the reply as it goes over the wire."""

@@ -21,10 +21,10 @@ from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import Pairs, Tree, documents, dump_json, dump_lines, insert_path, parse_tree
 from karenina import Benchmark
-from karenina_core.config import find_adapter
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_template.question_template import template_of
+from karenina_toolkit.plugin_lookup import find_adapter
 
 _ASKED: Final = "Which city is it?"
 _PARIS: Final = {"id": "q1", "question": _ASKED, "answer": "Paris"}

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import documents, dump_json, dump_lines, insert_path, parse_tree
 from fuzzing.replies import sound
-from karenina_core.config import find_adapter
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message, PortError
 from karenina_core.plugins import active_plugins
+from karenina_toolkit.plugin_lookup import find_adapter
 
 _OPENAI: Final[list[dict[str, Any]]] = [
     {"role": "system", "content": "Be brief."},

@@ -11,9 +11,9 @@ from urllib.parse import SplitResult
 from pydantic import Field
 
 from karenina_core.catalog import install_command
-from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit import adapter_settings
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
 
     Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
     """
-    return adapters.extra_of(model, ClaudeAgentExtra)
+    return adapter_settings.extra_of(model, ClaudeAgentExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:

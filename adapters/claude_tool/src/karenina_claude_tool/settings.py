@@ -9,9 +9,9 @@ from urllib.parse import SplitResult
 
 from pydantic import Field, field_validator
 
-from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit import adapter_settings
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def extra_of(model: ModelConfig) -> ClaudeExtra:
 
     Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
     """
-    return adapters.extra_of(model, ClaudeExtra)
+    return adapter_settings.extra_of(model, ClaudeExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
+from karenina_toolkit import adapter_settings
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.http.urls import is_loopback
 
@@ -69,7 +69,7 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 
     Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
     """
-    return adapters.extra_of(model, LangchainExtra)
+    return adapter_settings.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:

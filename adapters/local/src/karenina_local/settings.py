@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from karenina_core.models.adapters import extra_of
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+from karenina_toolkit.adapter_settings import extra_of
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

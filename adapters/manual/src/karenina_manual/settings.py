@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from karenina_core.models import adapters
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+from karenina_toolkit import adapter_settings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -62,4 +62,4 @@ class ManualExtra(StrictSettings, defer_build=True):
 
 def extra_of(model: ModelConfig) -> ManualExtra:
     """Return the validated `extra` of `model`. Raises `AdapterConfigError` if `extra` is invalid."""
-    return adapters.extra_of(model, ManualExtra)
+    return adapter_settings.extra_of(model, ManualExtra)

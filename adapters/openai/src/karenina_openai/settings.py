@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from karenina_core.models import adapters
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit import adapter_settings
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.structured.schema_forms import is_official
 
@@ -81,7 +81,7 @@ def extra_of(model: ModelConfig) -> OpenAIExtra:
 
     Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
     """
-    return adapters.extra_of(model, OpenAIExtra)
+    return adapter_settings.extra_of(model, OpenAIExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:

@@ -15,13 +15,7 @@ from karenina_core.config.setting_owners import (
     read_value,
     translate_settings,
 )
-from karenina_core.config.verification import (
-    VerificationConfig,
-    find_adapter,
-    plugins_of,
-    prompt_instructions,
-    registered_adapters,
-)
+from karenina_core.config.verification import VerificationConfig
 
 __all__ = [
     "CoreSettings",
@@ -29,13 +23,9 @@ __all__ = [
     "Setting",
     "VerificationConfig",
     "all_settings",
-    "find_adapter",
     "flatten_settings",
-    "plugins_of",
-    "prompt_instructions",
     "prompt_tasks",
     "read_environment",
     "read_value",
-    "registered_adapters",
     "translate_settings",
 ]

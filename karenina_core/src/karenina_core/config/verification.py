@@ -1,4 +1,4 @@
-"""`VerificationConfig`, the configuration of a run, and the run's plugins, adapters and prompt additions."""
+"""`VerificationConfig`, the configuration of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
-from karenina_core.catalog import CORE, install_command, official_first, read_catalog
+from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.setting_owners import (
     PREFIX,
     CoreSettings,
@@ -21,16 +21,11 @@ from karenina_core.config.setting_owners import (
     read_environment,
     translate_settings,
 )
-from karenina_core.errors import ConfigError, PluginError
-from karenina_core.models.adapters import RegisteredAdapter
+from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, third_parties
-from karenina_core.plugins import Selection, active_plugins, installed_plugins
-from karenina_core.plugins.hookspecs import karenina_prompt_instructions
+from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
-
-if TYPE_CHECKING:
-    from karenina_core.plugins import Plugins
 
 S = TypeVar("S", bound=BaseModel)
 _PLAIN = {
@@ -212,53 +207,3 @@ def _is_plain(annotation: Any) -> bool:
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
     return kind is Literal or annotation in (bool, int, float, Decimal, NoneType)
-
-
-def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins selected by the configuration, or the active plugins if it selects none."""
-    chosen = config.core.plugins
-    if not (chosen.block or chosen.only or chosen.pick):
-        return active_plugins()
-    return installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
-
-
-def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
-    """Return all registered adapters, sorted by interface and distribution."""
-    return tuple(
-        RegisteredAdapter(offer.value, offer.distribution, offer.version) for offer in plugins.of_kind("adapter")
-    )
-
-
-def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter with this interface name.
-
-    Raises `PluginError` if the adapter is not installed (naming the distribution to install, or the nearest name), if
-    it failed to load, or if two distributions offer it.
-    """
-    offered = registered_adapters(plugins)
-    matching = [offer for offer in offered if offer.spec.interface == interface]
-    matching.sort(key=lambda offer: official_first(offer.distribution))
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        names = " and ".join(f"{offer.distribution} {offer.version}" for offer in matching)
-        raise PluginError(
-            f"two plugins offer the adapter {interface!r} ({names}); block one of them with "
-            f'[plugins] block = ["{matching[-1].distribution}"]'
-        )
-    bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]
-    problem = "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad if info.state != "loaded")
-    if problem:
-        raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [offer.spec.interface for offer in offered])}"
-    if (owner := read_catalog()["adapters"].get(interface)) is not None:
-        missing = f"the adapter {interface!r} is not installed: {install_command(owner)}"
-    raise PluginError(f"{missing}{not_loaded(plugins)}")
-
-
-def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return the instructions that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
-    texts = [
-        offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
-    ]
-    return tuple(sorted(text for text in texts if text))

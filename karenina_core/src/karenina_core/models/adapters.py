@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, ParserPort
-
-E = TypeVar("E", bound="BaseModel")
+    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message, ParserPort
 
 
 class AgentTier(StrEnum):
@@ -40,6 +38,8 @@ class AdapterSpec:
     - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in the run (`asked`)
       that have no recording, and about recordings whose question is neither in the run nor among the questions that the
       run leaves out (`others`).
+    - `recording(model, info)` returns the recorded answer to a question: text, or the messages of a conversation. It is
+      called before a run, and raises `PortError` if there is no usable recording.
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model)` returns a function that takes a `CallInfo` and returns whether this answer must come through
@@ -78,6 +78,7 @@ class AdapterSpec:
     uses: Collection[str] | None = None
     check: Callable[[ModelConfig], None] | None = None
     mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
+    recording: Callable[[ModelConfig, CallInfo], str | Sequence[Message]] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig], Callable[[CallInfo], bool]] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None
@@ -88,31 +89,3 @@ class AdapterSpec:
     def ports(self) -> tuple[str, ...]:
         """The names of the adapter's ports: `llm`, `parser`, `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredAdapter:
-    """An adapter and the distribution that offers it."""
-
-    spec: AdapterSpec
-    distribution: str
-    version: str
-
-
-def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return `model.extra` as an instance of `kind`, the adapter's settings model.
-
-    Raises `AdapterConfigError` if `model.extra` is invalid; the message contains no values, because they may be secret.
-    """
-    from pydantic import ValidationError
-
-    from karenina_core.text import join_problems
-
-    try:
-        return kind.model_validate(model.extra)
-    except ValidationError as error:
-        details = error.errors(include_input=False, include_url=False, include_context=False)
-        problems = join_problems([f"{'.'.join(('extra', *map(str, item['loc'])))}: {item['msg']}" for item in details])
-        strange = any(item["type"] == "extra_forbidden" for item in details)
-        supported = f". Supported names: {', '.join(kind.model_fields)}" if strange else ""
-        raise AdapterConfigError(f"model {model.id!r}, {problems}{supported}") from None

@@ -1,28 +1,17 @@
-"""Prompt tasks, the assembly of prompts, and the fences around untrusted text.
+"""Prompt tasks and the assembly of prompts.
 
 Stages declare their prompts as `PromptTask`s. A prompt starts with its constant part (instructions from the task, from
-plugins and from the user), so that servers can cache it, and ends with the item's part.
-
-Special tokens in untrusted text are broken before a model reads the text, and restored in the model's reply. Otherwise,
-a server's tokenizer would read `<|im_end|>` in an answer as the end of a turn, and the answer could start another turn.
-`special_tokens.json` lists the special tokens of public models.
+plugins and from the user), so that servers can cache it, and ends with the item's part. Untrusted
+text in it is put between tags by `karenina_toolkit.fences`.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any, Final
+from functools import lru_cache
 
 from karenina_core.models.ports import Message
-
-_BAR: Final = "\u00a6"
-_ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +30,6 @@ class PromptTask:
     shows_truth: bool = False
     family: str | None = None
     examples: tuple[tuple[str, str], ...] = ()
-
-
-def fence_mark(text: str) -> str:
-    """Return the mark that fences `text`: the first 16 hexadecimal digits of its SHA-256 digest.
-
-    A text cannot contain its own mark (it would have to contain its own digest), and the same text always gets the same
-    mark, so that replies can be cached.
-    """
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def fence(text: str, label: str) -> str:
-    """Return `text` between two tags named `label`, with a mark that the text cannot imitate.
-
-    Special tokens in the text are broken, so that it cannot end its chat turn either.
-    """
-    text = break_special_tokens(text)
-    mark = fence_mark(text)
-    return f"<{label} {mark}>\n{text}\n</{label} {mark}>"
 
 
 def assemble(
@@ -88,57 +58,3 @@ def _system(*parts: str) -> tuple[Message, ...]:
     """Return the system message of a prompt, which is the same for all items, or nothing if it would be empty."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
     return (Message.system(text),) if text else ()
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for special tokens, whether whole or broken, and another for broken tokens only.
-
-    Both start with the sets of possible first and second characters, so that `re` quickly skips other text.
-    """
-    data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
-    names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
-    whole, broken = [], []
-    for first in sorted({name[0] for name in names}):
-        after = [name[1:] for name in names if name[0] == first]
-        whole.append(f"(?<={re.escape(first)})(?:{_any_of(after)})")
-        broken.append(f"(?<={re.escape(first)}){_BAR}+(?:{_any_of(map(_tail, after))})")
-    firsts, seconds = ("".join(sorted({name[place] for name in names})) for place in (0, 1))
-    start = f"[{re.escape(firsts)}](?=[{re.escape(seconds + _BAR)}])"
-    return re.compile(f"{start}(?:{'|'.join(broken + whole)})"), re.compile(f"{start}(?:{'|'.join(broken)})")
-
-
-def _tail(rest: str) -> str:
-    """Return what follows the first bar of a broken token, given the token without its first character."""
-    return rest[1:].replace("|", _BAR) if rest[0] == "|" else rest
-
-
-def _any_of(names: Iterable[str]) -> str:
-    """Return a regular expression for any of the names, in which `*` matches other characters."""
-    return "|".join(re.escape(name).replace(r"\*", _ANY) for name in names)
-
-
-def break_special_tokens(text: str) -> str:
-    """Return `text` with the bars in its special tokens broken: `<¦im_end¦>`, `[¦INST]`.
-
-    A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
-    """
-    return _patterns()[0].sub(lambda match: f"{match[0][0]}{_BAR}{_tail(match[0][1:])}", text)
-
-
-def restore_special_tokens(value: Any) -> Any:
-    """Return a JSON value in which special tokens in strings are as they were before `break_special_tokens`.
-
-    The keys of objects are left unchanged.
-    """
-    if isinstance(value, str):
-        return _patterns()[1].sub(_restore, value) if _BAR in value else value
-    if isinstance(value, dict):
-        return {key: restore_special_tokens(item) for key, item in value.items()}
-    return [restore_special_tokens(item) for item in value] if isinstance(value, list) else value
-
-
-def _restore(match: re.Match[str]) -> str:
-    """Return the broken token in `match` with one broken bar removed; the token is whole again if it had only one."""
-    token = match[0][0] + match[0][2:]
-    return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

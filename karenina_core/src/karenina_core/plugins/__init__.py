@@ -8,21 +8,17 @@ from karenina_core.plugins.registry import (
     Offer,
     Plugins,
     active_plugins,
-    command_plugins,
     installed_plugins,
     use_plugins,
 )
-from karenina_core.plugins.specifications import Hook
 
 __all__ = [
     "GROUPS",
-    "Hook",
     "Offer",
     "PluginInfo",
     "Plugins",
     "Selection",
     "active_plugins",
-    "command_plugins",
     "installed_plugins",
     "use_plugins",
 ]

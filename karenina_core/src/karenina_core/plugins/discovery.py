@@ -132,13 +132,13 @@ def load_entry_point(point: EntryPoint) -> object:
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
-    failures: list[BaseException] = []
+    def fail(_manager: object, _point: EntryPoint, error: BaseException) -> None:
+        raise error
+
     ExtensionManager.ENTRY_POINT_CACHE[point.group] = [point]
     manager: NamedExtensionManager[object] = NamedExtensionManager(
-        point.group, [point.name], on_load_failure_callback=lambda _manager, _point, error: failures.append(error)
+        point.group, [point.name], on_load_failure_callback=fail
     )
-    if failures:
-        raise failures[0]
     return manager[point.name].plugin
 
 

@@ -19,11 +19,12 @@ import pluggy
 
 from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage, why_refused
-from karenina_core.catalog import install_command, read_catalog
+from karenina_core.catalog import install_command
 from karenina_core.errors import PluginError, type_and_message
 from karenina_core.hook_policy import version_mismatch
+from karenina_core.hooks import PROJECT
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, installed, load_entry_points
-from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications
+from karenina_core.plugins.specifications import GROUP, PluginManager, Specifications, installed_specifications
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class Plugins:
         self.specifications = specifications if specifications is not None else installed_specifications(Selection())
         self.settings: dict[type[BaseModel], str] = {}
         """Settings models that hook owners found in offered objects, each with its distribution."""
-        self._manager = self.specifications.manager()
+        self._manager = PluginManager(PROJECT)
+        for owner in self.specifications.owners:
+            self._manager.add_hookspecs(owner.module)
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._plugins: dict[int, tuple[object, str, str]] = {}
         self._offered: dict[str, list[Any]] = {}
@@ -214,9 +217,9 @@ class Plugins:
         Returns the failure, or None.
         """
         fresh = id(plugin) not in self._plugins
-        failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
         try:
+            failure = self._register(plugin, infos[0].distribution, infos[0].version)
             for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
                 pairs = [(value, hook) for hook in hooks for value in self._call_one(plugin, hook) or ()]
                 for value, hook in pairs:
@@ -229,8 +232,9 @@ class Plugins:
         failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)
         names = {name for each, name in offers if each == kind} if kind in _HOOKS_OF_KIND else named
         if fresh and id(plugin) in self._plugins and (failure is not None or not names & named):
-            self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
+            if self._manager.is_registered(plugin):
+                self._manager.unregister(plugin)
         mine = f"{', '.join(sorted(names)) or f'no {kind}'}; name the entry point after the {kind} that it offers"
         for info in infos:
             other = f"the entry point is named {info.name!r}, but {info.target} offers {mine}"
@@ -250,22 +254,17 @@ class Plugins:
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy unless it is already registered.
 
-        Return the reason if it is rejected, or None if not.
+        Return the reason if it is rejected, or None if not. Raises pluggy's `PluginValidationError` or `ValueError` if
+        it does not match the specifications.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)
-        if failure is not None or id(plugin) in self._plugins:
-            return failure
-        try:
+        if failure is None and id(plugin) not in self._plugins:
+            self._plugins[id(plugin)] = (plugin, distribution, version)
+            self._offered.clear()
             self._manager.register(plugin, name=f"{distribution} {id(plugin)}")
             self._manager.check_pending()
-        except (pluggy.PluginValidationError, ValueError) as error:
-            if self._manager.is_registered(plugin):
-                self._manager.unregister(plugin)
-            return type_and_message(error)
-        self._plugins[id(plugin)] = (plugin, distribution, version)
-        self._offered.clear()
-        return None
+        return failure
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
         """Return the result of `hook` from this plugin alone, or None if the plugin does not have the hook.
@@ -278,8 +277,7 @@ class Plugins:
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
         """Return a copy of `info` for a plugin in use, listing those of its hooks whose owner is missing."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
-        shipped = [name for name in names if name in read_catalog()["hooks"]]
-        ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in shipped)
+        ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
@@ -302,21 +300,13 @@ class Plugins:
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 
-def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those in the enclosing `use_plugins` block, or otherwise the
-    installed ones.
-
-    Installed stages and adapters are not imported, so that the command line starts quickly.
-    """
-    return _active.get() or installed_plugins(Selection.of(), ("other",))
-
-
-def active_plugins() -> Plugins:
-    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed plugins.
+def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:
+    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed plugins of these kinds
+    (None: all kinds).
 
     Installed plugins are discovered when first needed.
     """
-    return _active.get() or installed_plugins(Selection.of())
+    return _active.get() or installed_plugins(Selection.of(), kinds)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -26,16 +25,6 @@ _CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins
 """Imported by name, because these modules belong to higher layers than this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """A hook: its name, its owner, and the documentation of its specification."""
-
-    name: str
-    distribution: str
-    version: str
-    description: str
-
-
 @dataclass(frozen=True)
 class HookOwner:
     """A module containing hook specifications, and its entry point."""
@@ -52,7 +41,10 @@ class HookOwner:
 
 @dataclass(frozen=True, slots=True)
 class Specifications:
-    """The hooks that plugins may implement. `problems` contains entry points whose specifications cannot be used."""
+    """The hooks that plugins may implement, by owner (the core first).
+
+    `problems` contains entry points whose specifications cannot be used.
+    """
 
     owners: tuple[HookOwner, ...]
     problems: tuple[PluginInfo, ...]
@@ -77,21 +69,6 @@ class Specifications:
                 accepted.append(one)
         return cls(tuple(accepted), tuple(problems))
 
-    def hooks(self) -> list[Hook]:
-        """Return all hooks, starting with the core's, in the order of their modules."""
-        return [
-            Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
-            for owner in self.owners
-            for name in owner.hooks
-        ]
-
-    def manager(self) -> pluggy.PluginManager:
-        """Return a plugin manager that checks implementations against the specifications."""
-        manager = _Manager(PROJECT)
-        for owner in self.owners:
-            manager.add_hookspecs(owner.module)
-        return manager
-
     def why_missing(self, hook: str) -> str:
         """Return why a hook is not specified, and how to fix this."""
         owner = read_catalog()["hooks"].get(hook)
@@ -111,8 +88,8 @@ def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifi
     return Specifications.load([*installed().select(group=GROUP), *more], selection)
 
 
-class _Manager(pluggy.PluginManager):
-    """Plugin manager that suggests names for unknown hooks.
+class PluginManager(pluggy.PluginManager):
+    """Plugin manager that checks implementations against specifications, and suggests names for unknown hooks.
 
     It ignores hooks from packages of this project that are not installed.
     """

@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from karenina_agentic.workspace_copy import MOST_BYTES
 from karenina_core import Slot
-from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 if TYPE_CHECKING:
     from karenina_core import ModelConfig, Question, VerificationConfig

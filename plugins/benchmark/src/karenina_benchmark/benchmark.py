@@ -154,10 +154,10 @@ class Benchmark(BenchmarkContent):
         Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
         can be made. A question marked as a draft is only planned if `question_id` names it.
         """
-        from karenina_core.config import plugins_of
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection
         from karenina_engine.check.questions import select_questions
+        from karenina_toolkit.plugin_lookup import plugins_of
 
         chosen = _as_config(config)
         plugins = plugins_of(chosen)

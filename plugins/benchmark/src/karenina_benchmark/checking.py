@@ -19,11 +19,11 @@ from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
-from karenina_engine.check.turns import turn_problems
+from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
-from karenina_template.templates.self_check import find_flaws, find_truth_errors, find_truths
+from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
 
 if TYPE_CHECKING:
@@ -218,6 +218,41 @@ def check_content(
     return _in_order(benchmark.path, check.findings)
 
 
+class QuestionErrorCheck:
+    """A check of the questions with these ids, made while a run reads them (`RunRequest.question_check`).
+
+    It finds the same errors as `check_content` without `quality`.
+    """
+
+    def __init__(
+        self,
+        benchmark: BenchmarkContent,
+        trust: Trust | Literal["all"] | None,
+        config: VerificationConfig,
+        ids: Iterable[str],
+    ) -> None:
+        from karenina_engine.check.restricted_values import resolve_trust
+
+        self._benchmark = benchmark
+        self._trust = resolve_trust(trust)
+        self._config = config
+        self._ids = ids
+        self._check = _Check(benchmark, self._trust, quality=False)
+
+    def check(self, question: Question) -> None:
+        """Raise `BenchmarkErrors` if the template has an error. Runs check traits and plugin fields themselves."""
+        own = question if question.has_template else self._benchmark.get(question.id)  # without the shared traits
+        self._check.check_template(own, self._config)
+        if self._check.findings:
+            raise BenchmarkErrors(self._check.findings)
+
+    def raise_errors(self) -> None:
+        """Raise `BenchmarkErrors` if there are errors, which also lists the values that need trust."""
+        errors = check_content(self._benchmark, self._trust, self._config, self._ids)
+        if errors:
+            raise BenchmarkErrors([*errors, *find_untrusted_values(self._benchmark, self._trust)])
+
+
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
@@ -316,7 +351,7 @@ class _Check:
             self._benchmark.with_shared_traits(question)
         except ValueError as error:
             self._add("error", self._benchmark.place_of(question.id), str(error), "", "rubric", question=question.id)
-        self._check_template(question, config)
+        self.check_template(question, config)
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
@@ -324,7 +359,7 @@ class _Check:
             path = ("answer", field, "turn") if field else ()
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
-    def _check_template(self, question: Question, config: VerificationConfig) -> None:
+    def check_template(self, question: Question, config: VerificationConfig) -> None:
         """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""
         try:
             template = template_of(question, self._trust)
@@ -388,13 +423,9 @@ class _Check:
         """
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
-            place = self._benchmark.place_of(question.id)
-            for path, text in self._fields.shown_texts(question):
-                for field, truth in find_truths(bound, text, besides=[question.question]):
-                    what = f"{'.'.join(path)} contains the ground truth of field {field!r}, {truth!r}"
-                    cure = "remove it, unless the user has to say it to the model under test"
-                    self._add("warning", place, what, cure, *path, question=question.id)
-        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
+        flaws = find_flaws(bound, question.question) if self._quality else find_truth_errors(bound)
+        said = find_said_truths(bound, question.question, said_texts(question)) if self._quality else ()
+        for flaw in (*flaws, *said):
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import CheckStage, VerificationContext
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import Detection
 from karenina_toolkit.conversations import CONVERSATION, TurnChoice
+from karenina_toolkit.fences import fence
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 from karenina_toolkit.turn_context import TurnContext
 
@@ -94,7 +95,7 @@ class JudgeCheck(CheckStage):
     - `task`: the judge's instructions (list them in `prompts` too, so that they can be shown without a call);
     - `schema`, `verdict`: the reply's JSON Schema, and the key of the boolean verdict in it; make the schema with
       `karenina_checks.judge_check.verdict_schema`, so that the reasoning comes first;
-    - `request()`: the item's part of the prompt, with the response wrapped in `karenina_core.models.prompts.fence`;
+    - `request()`: the item's part of the prompt, with the response wrapped in `karenina_toolkit.fences.fence`;
     - `without_text`: the detection for a response without text, which is not sent to the judge.
 
     If the judge cannot be reached, or gives no verdict in two attempts (null is not a verdict), a warning is logged,

@@ -110,14 +110,14 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
     A plugin command with the same name as a built-in command is left out with a warning. If any command cannot be
     built, all plugin commands are left out.
     """
-    from karenina_core import plugins
     from karenina_core.errors import PluginError
+    from karenina_terminal.command_hook import command_plugins
 
     app = _core_app()
     first = len(app.registered_commands)
     try:
         count = first
-        for offer in plugins.command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
+        for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
             for command in app.registered_commands[count:]:
                 _owners[_name(command)] = f"{offer.distribution} {offer.version}"
             count = len(app.registered_commands)
@@ -173,7 +173,7 @@ class _Commands(WholeSummaries):
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
         from karenina_core.config.setting_owners import not_loaded
-        from karenina_core.plugins import command_plugins
+        from karenina_terminal.command_hook import command_plugins
 
         try:
             return super().resolve_command(ctx, args)

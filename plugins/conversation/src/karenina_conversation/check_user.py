@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -16,9 +17,10 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_template.templates.self_check import find_truths
 from karenina_toolkit.conversations import CONVERSATION, Conversation
+from karenina_toolkit.fences import fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
@@ -145,7 +147,7 @@ def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundT
     Only text and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
     """
     heard = [conversation.taken[0].said or "", user.brief, user.goal or "", repr(user.knows)]
-    for before, turn in zip(conversation.taken, conversation.taken[1:], strict=False):
+    for before, turn in pairwise(conversation.taken):
         heard.append(before.text)
         message = turn.said or ""
         if any(True for _ in find_truths(bound, message, besides=heard)):

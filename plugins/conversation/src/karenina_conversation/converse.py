@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,13 @@ from types import MappingProxyType
 from typing import ClassVar, cast
 from uuid import uuid4
 
-from karenina_conversation.fields import QuestionFields, TurnFields
+from karenina_conversation.fields import Entry, QuestionFields, TurnFields
+from karenina_conversation.recorded import is_same_text, recording_problems, split_recorded
 from karenina_conversation.settings import ConversationSettings
 from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
 from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
-from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AgentTier
@@ -35,6 +36,9 @@ from karenina_toolkit.answers.model_turn import (
     take_turn,
 )
 from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+
+logger = logging.getLogger("karenina")
 
 
 class Converse(Stage):
@@ -80,8 +84,9 @@ class Converse(Stage):
     ) -> Iterable[ModelNeed]:
         """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
 
-        Raises `ConfigError` for models under test whose sessions cannot be continued, and if a question has a simulated
-        user, but there is no model for it.
+        Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
+        user, but there is no model for it, and for recordings that differ from `turns`, unless `partial_recordings` is
+        set; then, they are only logged.
         """
         check_examples(config, questions)
         problems = [
@@ -90,7 +95,16 @@ class Converse(Stage):
             for model in config.core.answering_models
             if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
         ]
-        played = [question.id for question in questions if "user" in question.extra]
+        asked = [(question, turns_of(question)) for question in questions]
+        different = list(recording_problems(config, [(question, fields) for question, fields in asked if fields.turns]))
+        if different and not (config.has("partial_recordings") and config.setting("partial_recordings")):
+            cure = "correct the recordings, or use --partial (partial_recordings = true) to judge the turns that match"
+            problems += [*different, cure]
+        played = [question.id for question, fields in asked if fields.user is not None]
+        if all(
+            find_adapter(plugins_of(config), model.interface).spec.recorded for model in config.core.answering_models
+        ):
+            played = []
         user = config.section(ConversationSettings).simulated_user if played else None
         if played and user is None:
             problems.append(
@@ -99,6 +113,8 @@ class Converse(Stage):
             )
         if problems:
             raise ConfigError(problems)
+        for problem in different:
+            logger.warning("%s", problem)
         return [ModelNeed("simulated user", user, frozenset({"parser"}))] if user is not None else []
 
     async def execute(self, context: VerificationContext) -> None:
@@ -120,8 +136,13 @@ class Converse(Stage):
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
         ended: EndReason | None = None
+        turn = await take_turn(context, messages, session)
+        recorded: list[tuple[str | None, ModelTurn]] = []
+        if context.answer_is_recorded():
+            (_, turn), *recorded = split_recorded(turn)
+            if isinstance(user, SimulatedUser):  # what its user said is recorded, too
+                user = Script([Entry(say=said) for said, _ in recorded if said])
         while True:
-            turn = await take_turn(context, messages, session)
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
             if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
@@ -136,7 +157,13 @@ class Converse(Stage):
             if isinstance(following, End):
                 ended = following.why
                 break
-            messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+            if context.answer_is_recorded():
+                if not recorded or not is_same_text(recorded[0][0], following.said):
+                    break
+                _, turn = recorded.pop(0)
+            else:
+                messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+                turn = await take_turn(context, messages, session)
             taken.append(ConversationTurn(following.number, following.id, following.said))
         why = ended or "script"
         every = sorted([*taken, *user.not_taken(taken, why)], key=lambda turn: turn.number)
@@ -147,7 +174,7 @@ class Converse(Stage):
         context.offer_value("conversation.turns", len(taken))
         context.offer_value("conversation.ended", ended, why="the conversation broke off")
         if not isinstance(user, SimulatedUser):
-            context.offer_value("conversation.reached", None, why="a script has no goal")
+            context.offer_value("conversation.reached", None, why="neither a script nor a recording has a goal")
             return
         context.offer_value("conversation.reached", user.reached, why="the simulated user gave no usable reply")
         if ended == "limit" and user.brief.at_limit == "fail":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
@@ -18,6 +17,7 @@ from pydantic import (
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
+from karenina_toolkit.conversations import script_entries
 
 _RESERVED = ("last", "all")
 
@@ -81,6 +81,9 @@ def _read_entry(value: object) -> object:
     return {"say": value} if isinstance(value, str) else value
 
 
+Says = Annotated[Entry, BeforeValidator(_read_entry)]
+
+
 class UserBrief(StrictSettings):
     """A user played by a model: who it is, what it knows, and what it wants."""
 
@@ -104,7 +107,7 @@ class QuestionFields(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
-    turns: tuple[Annotated[Entry, BeforeValidator(_read_entry)], ...] = Field(
+    turns: Annotated[tuple[Says, ...], BeforeValidator(script_entries)] = Field(
         default=(),
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )
@@ -123,17 +126,6 @@ class QuestionFields(BaseModel):
         if twice := next((id for id in ids if ids.count(id) > 1), None):
             raise ValueError(f"two turns have the id {twice!r}; rename one of them")
         return self
-
-    def shown_texts(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield each text that the model under test may be told, with its path in the question."""
-        for at, entry in enumerate(self.turns):
-            if entry.say is not None:
-                yield ("turns", str(at), "say"), entry.say
-        if self.user is not None:
-            yield ("user", "brief"), self.user.brief
-            yield from ((("user", "knows", name), str(value)) for name, value in self.user.knows.items())
-            if self.user.goal is not None:
-                yield ("user", "goal"), self.user.goal
 
 
 class OnlyTurn(StrictSettings):

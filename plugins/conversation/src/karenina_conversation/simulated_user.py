@@ -12,7 +12,8 @@ from karenina_conversation.user_side import End, NextTurn, NoNextTurn
 from karenina_core.errors import StructuredError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallNotes, Message, PortError
-from karenina_core.models.prompts import PromptTask, break_special_tokens, fence
+from karenina_core.models.prompts import PromptTask
+from karenina_toolkit.fences import break_special_tokens, fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, call_structured, object_schema
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from karenina_core.errors import describe_error
@@ -56,24 +56,31 @@ class Script:
     entries: Sequence[Entry]
     _at: int = 0
     _number: int = 1
+    _left_out: set[int] = field(default_factory=set)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
         """Return the next message whose condition holds, or the end.
 
         Raises `ConditionUndecided` if a primitive cannot decide.
         """
-        last = history[-1]
+        return self.advance(history[-1])
+
+    def advance(self, last: ConversationTurn) -> NextTurn | End:
+        """Return what `next_turn` returns after the turn `last`."""
         while self._at < len(self.entries):
             entry = self.entries[self._at]
             self._at += 1
             if entry.end is not None:
                 if holds(entry.end, last):
+                    left = sum(entry.say is not None for entry in self.entries[self._at :])
+                    self._left_out.update(range(self._number + 1, self._number + 1 + left))
                     return End("end")
                 continue
             self._number += 1
             if entry.when is None or holds(entry.when, last):
                 assert entry.say is not None
                 return NextTurn(entry.say, self._number, entry.id)
+            self._left_out.add(self._number)
         return End("script")
 
     def not_taken(self, taken: Sequence[ConversationTurn], why: EndReason) -> Sequence[ConversationTurn]:
@@ -81,7 +88,7 @@ class Script:
         numbers = {turn.number for turn in taken}
         says = [entry for entry in self.entries if entry.say is not None]
         return [
-            ConversationTurn(number, entry.id, left_out=number <= self._number or why == "end")
+            ConversationTurn(number, entry.id, left_out=number in self._left_out)
             for number, entry in enumerate(says, 2)
             if number not in numbers
         ]

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_template.parsing_stage import EXTRACTION
+from karenina_toolkit.fences import fence
 
 TASK: Final = "deep_judgment"
 """The key of all these tasks in `prompt_config`; the last step also uses the key `parsing` or `rubric_evaluation`."""

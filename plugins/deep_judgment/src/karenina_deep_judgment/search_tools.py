@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.catalog import install_command
-from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError
 from karenina_core.stages.stage import ServiceNeed
@@ -20,6 +19,7 @@ from karenina_core.text import did_you_mean, replace_surrogates
 from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, settings_of
+from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.stage_support import gather_all
 from karenina_toolkit.structured import ask, object_schema
 

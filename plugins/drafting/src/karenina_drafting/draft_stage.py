@@ -13,11 +13,12 @@ from pydantic import BaseModel, Field
 from karenina_core import ArtifactKeys, Outcome, Skip, Slot, Stage
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import Message
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_drafting.brief import DraftBrief
 from karenina_template.parsing_stage import EXTRACTION, parsing_request
 from karenina_template.templates.comparison import Comparison
+from karenina_toolkit.fences import fence
 from karenina_toolkit.structured import call_structured
 
 if TYPE_CHECKING:

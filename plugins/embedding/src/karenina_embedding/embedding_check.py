@@ -12,12 +12,13 @@ from karenina_core import Question, Skip, Stage, VerificationConfig, Verificatio
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_embedding.embedder import CONFIGURED_MODEL, get_embedder
 from karenina_embedding.model_files import ModelUnavailable, explain_missing_library
 from karenina_embedding.settings import EmbeddingSettings
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_toolkit.fences import fence
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:

@@ -85,3 +85,13 @@ class QuestionSource(Protocol):
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Yield all questions that contain any of `words`, and possibly other questions."""
+
+
+class QuestionCheck(Protocol):
+    """Further checks of a run's questions, made while the preparation of the run reads each question anyway."""
+
+    def check(self, question: Question) -> None:
+        """Raise `KareninaError` if the question, which has its merged rubric, has an error."""
+
+    def raise_errors(self) -> None:
+        """Raise a single `KareninaError` with the errors of all questions, if there are any."""

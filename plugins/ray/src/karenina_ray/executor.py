@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_engine.model_settings import configured_models
 from karenina_engine.run.executor import Executor
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from karenina_engine.run.matrix import IndexedResult

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.catalog import __version__
-from karenina_core.config import VerificationConfig, plugins_of
+from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
@@ -35,6 +35,7 @@ from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
+from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage

@@ -23,8 +23,8 @@ _NOTHING: Final = b"\0"
 
 def _format_names(incomplete: str) -> list[str]:
     """Return the export formats that start with `incomplete`, for shell completion."""
-    from karenina_core.plugins import command_plugins
     from karenina_report.exports.exporter import karenina_exporters
+    from karenina_terminal.command_hook import command_plugins
 
     return matching((exporter.name for exporter in command_plugins().call(karenina_exporters)), incomplete)
 
@@ -90,12 +90,12 @@ def export(
             return
         if results is None:
             raise config_error("RESULTS is missing; specify a result file, a journal, or an export")
-        from karenina_core import plugins
         from karenina_engine.results.kept_files import KeptFiles
         from karenina_report.exports.exporter import ExportRequest
         from karenina_report.exports.registered import choose, open_results
+        from karenina_terminal.command_hook import command_plugins
 
-        installed = plugins.command_plugins()
+        installed = command_plugins()
         exporter = choose(installed, format, output)
         if table is not None and not exporter.takes_table:
             raise config_error(f"--table has no effect with the {exporter.name!r} format, which does not write tables")

@@ -222,8 +222,8 @@ class RubricEvaluation(Stage):
                 await _score_part(part, chosen, [trait for trait in dynamic if trait.name in names], merged)
             for score in parts.settled:
                 merged.add(*score)
-            if parts.left_out:
-                context.set_result_field("left_out", parts.left_out)
+            if parts.left_out:  # like dynamic traits whose concept is not present, they do not count
+                merged.fields.setdefault("dynamic_rubric_skipped_traits", {}).update(parts.left_out)
         self._record(context, merged, [trait.name for trait in [*static, *dynamic] if trait.type == "llm"])
 
     @staticmethod

@@ -31,7 +31,10 @@ class TurnGroups:
 
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
-    """Return the traits grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last"."""
+    """Return the traits grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last".
+
+    If all traits would be left out, they have errors instead, because nothing would be scored.
+    """
     found = TurnGroups()
     for trait in traits:
         choice = TurnChoice.read(trait.extra, default)
@@ -42,9 +45,16 @@ def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, defa
         elif conversation.is_left_out(choice):
             found.left_out[trait.name] = conversation.why_not(choice)
         else:
-            error = conversation.why_not(choice)
-            found.settled.append((trait, TraitScore(trait.name, f"{trait.type}_trait_scores", error=error)))
+            found.settled.append((trait, _unscored(trait, conversation.why_not(choice))))
+    if not found.groups and not found.settled:
+        found.settled = [(trait, _unscored(trait, found.left_out[trait.name])) for trait in traits]
+        found.left_out = {}
     return found
+
+
+def _unscored(trait: RubricTrait, error: str) -> TraitScore:
+    """Return the outcome of a trait that cannot be scored."""
+    return TraitScore(trait.name, f"{trait.type}_trait_scores", error=error)
 
 
 def _lowest(trait: RubricTrait, why: str) -> TraitScore:

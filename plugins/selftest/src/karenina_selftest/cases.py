@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.models.prompts import fence, fence_mark
+from karenina_toolkit.fences import fence, fence_mark
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question

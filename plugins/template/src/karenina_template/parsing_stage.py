@@ -10,12 +10,12 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
-from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.second_look.copied_dates import check_dates
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_template.turns import group_by_turn
 from karenina_toolkit.conversations import CONVERSATION
+from karenina_toolkit.fences import fence
 from karenina_toolkit.stage_support import make_judge_input, skip_if_failed
 from karenina_toolkit.structured import ask
 from karenina_toolkit.structured.schema_forms import describe_fields

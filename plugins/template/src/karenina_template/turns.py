@@ -19,6 +19,14 @@ def turn_choices(bound: BoundTemplate) -> Mapping[str, TurnChoice]:
     return {name: TurnChoice.read(rule.options) for name, rule in rules.items() if rule.source is None}
 
 
+def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, int | str]:
+    """Return the number of the turn that each verified field reads, or "all", keyed by field."""
+    return {
+        name: turn.number if (turn := conversation.find(choice.turn)) is not None else choice.turn
+        for name, choice in turn_choices(bound).items()
+    }
+
+
 def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[TurnChoice, list[str]]:
     """Return the fields that a judge fills, grouped by the part of the conversation that it is shown.
 

@@ -14,7 +14,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
-from karenina_template.turns import read_turns
+from karenina_template.turns import field_turns, read_turns
 from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
 
@@ -125,6 +125,7 @@ class VerifyTemplate(Stage):
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:
             text = conversation.taken[-1].text
+            context.set_result_field("field_turns", field_turns(bound, conversation))
             if left_out := read_turns(bound, answer, conversation):
                 context.set_result_field("left_out", left_out)
         patterns = answer.verify_regex(text)

@@ -1,4 +1,7 @@
-"""The `karenina_commands` hook for plugins whose commands are lazy. Importing this module does not import typer."""
+"""The plugins of the command line, and the `karenina_commands` hook for plugins whose commands are lazy.
+
+Importing this module does not import typer.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_core.plugins import Plugins, active_plugins
 
 if TYPE_CHECKING:
     import typer
+
+
+def command_plugins() -> Plugins:
+    """Return the plugins that may add commands: those in the enclosing `use_plugins` block, or otherwise the
+    installed ones.
+
+    Installed stages and adapters are not imported, so that the command line starts quickly.
+    """
+    return active_plugins(("other",))
 
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:

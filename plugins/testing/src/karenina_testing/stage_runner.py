@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey, Slot
-from karenina_core.config import VerificationConfig, find_adapter, prompt_instructions
+from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.data.sections import KeptFile, StageRecord, VetoRecord
 from karenina_core.data.trust import Trust
@@ -24,6 +24,7 @@ from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels
 from karenina_toolkit.kept_files import keeping_files
+from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions
 from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:

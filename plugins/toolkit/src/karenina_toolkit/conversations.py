@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.ports import Message
-from karenina_core.models.prompts import fence
 from karenina_toolkit import traces
+from karenina_toolkit.fences import fence
+
+OWNER: Final = "karenina-conversation"
+"""The distribution whose result field `conversation` describes the turns."""
 
 EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
 """Why a conversation ended: the script was over, the user reached the goal or gave up, an `end` held, or it became too
@@ -147,6 +151,57 @@ class Conversation:
     def to_json(self) -> dict[str, Any]:
         """Return the result field: why the conversation ended, and the number, id and state of each turn."""
         return {"ended": self.ended, "turns": [_describe(turn) for turn in self.turns]}
+
+
+def script_entries(turns: object) -> object:
+    """Return the entries of a question's `turns`, of which a table's cell contains the JSON, or a single message."""
+    if not isinstance(turns, str):
+        return turns
+    try:
+        entries = json.loads(turns)
+    except ValueError:
+        return [turns] if turns.strip() else []
+    return entries if isinstance(entries, list) else [turns]
+
+
+def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
+    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it.
+
+    Several messages of the user in a row are one.
+    """
+    said: str | None = None
+    part: list[Message] = []
+    for message in trace:
+        if message.role != "user":
+            part.append(message)
+        elif part:
+            yield said, tuple(part)
+            said, part = message.content, []
+        else:
+            said = message.content if said is None else f"{said}\n\n{message.content}"
+    yield said, tuple(part)
+
+
+def read_conversation(
+    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
+) -> Conversation | None:
+    """Return the conversation in a result, given the question's text, or None if the answer has only one turn.
+
+    `trace` and `extensions` are the result's `trace_messages` and `extensions`.
+    """
+    described = extensions.get(OWNER, {}).get("conversation")
+    if not described:
+        return None
+    parts = list(split_at_user([Message.from_dict(message) for message in trace]))
+    turns = []
+    for entry in described["turns"]:
+        turn = ConversationTurn(entry["turn"], entry.get("id"), left_out=entry["state"] == "left_out")
+        if entry["state"] == "taken" and parts:
+            said, messages = parts.pop(0)
+            final = traces.final_ai_message(messages)
+            turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
+        turns.append(turn)
+    return Conversation(tuple(turns), described["ended"])
 
 
 def with_context(message: str, before: Sequence[Message]) -> str:

@@ -20,8 +20,9 @@ from karenina_core import (
     VerificationContext,
     hookimpl,
 )
-from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit.fences import fence
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 from pydantic import BaseModel, Field
 

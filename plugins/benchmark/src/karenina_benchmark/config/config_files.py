@@ -311,8 +311,8 @@ def _path_settings(interface: Any) -> frozenset[str]:
     installed.
     """
     from karenina_core import plugins
-    from karenina_core.config import find_adapter
     from karenina_core.errors import PluginError
+    from karenina_toolkit.plugin_lookup import find_adapter
 
     try:
         kind = find_adapter(plugins.active_plugins(), str(interface)).spec.extra

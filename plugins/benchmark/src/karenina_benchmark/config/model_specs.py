@@ -173,7 +173,7 @@ def recording_interface() -> str:
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog
-    from karenina_core.config import registered_adapters
+    from karenina_toolkit.plugin_lookup import registered_adapters
 
     installed = [
         offered.spec.interface for offered in registered_adapters(plugins.active_plugins()) if offered.spec.recorded

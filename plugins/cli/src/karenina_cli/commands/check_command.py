@@ -114,9 +114,9 @@ def _try_plans(
     `planned` is called after each question, with the number of planned questions and the total number.
     """
     from karenina_benchmark.checking import Finding
-    from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError
     from karenina_engine.check.planner import Planner
+    from karenina_toolkit.plugin_lookup import plugins_of
 
     try:
         chosen = configure(benchmark)

@@ -16,13 +16,13 @@ from karenina_cli.input import completion_values
 from karenina_cli.input.model_options import ModelOptions, option_names
 from karenina_cli.input.options import ConfigFile, Settings, name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
-from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 from karenina_engine.model_settings import allowed_in_files
 from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import get_screen, print_rows, print_wrapped
+from karenina_toolkit.plugin_lookup import registered_adapters
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:

@@ -86,10 +86,10 @@ def demo(
 
 def _offered(screen: Screen) -> Demo:
     """Return the first demo offered by a plugin. Exits with an error if there is none."""
-    from karenina_core import plugins
     from karenina_core.catalog import install_command
+    from karenina_terminal.command_hook import command_plugins
 
-    demos = plugins.command_plugins().call(karenina_demos)
+    demos = command_plugins().call(karenina_demos)
     if not demos:
         screen.fail(
             "no installed plugin provides a demo; install karenina-local, which does: "

@@ -82,7 +82,7 @@ def doctor(
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
     """Yield the findings of all checks, in order. `read` returns the configuration or raises a `KareninaError`."""
     from karenina_core import plugins as plugin_room
-    from karenina_core.config import plugins_of
+    from karenina_toolkit.plugin_lookup import plugins_of
 
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", "ok", f"{python}, {sys.executable}")
@@ -105,9 +105,9 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield findings on broken or blocked plugins, hooks without effect, and the number of loaded plugins."""
-    from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
+    from karenina_toolkit.plugin_lookup import registered_adapters
 
     registered_stages(plugins)
     registered_adapters(plugins)

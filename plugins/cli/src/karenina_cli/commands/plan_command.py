@@ -59,12 +59,12 @@ def _plans(
 
     Without `file`, the plan is for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
-    from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
     from karenina_engine.check.questions import select_questions
+    from karenina_toolkit.plugin_lookup import plugins_of
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
     chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)

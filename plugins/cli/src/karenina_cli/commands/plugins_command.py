@@ -126,10 +126,11 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
     """Print each hook with its stability, description and an example implementation."""
     from karenina_core import plugins
     from karenina_core.hook_policy import policy_of
+    from karenina_toolkit.plugin_lookup import specified_hooks
 
-    specifications = plugins.active_plugins().specifications
-    specs = {name: getattr(owner.module, name) for owner in specifications.owners for name in owner.hooks}
-    policies = [(hook, policy_of(specs[hook.name])) for hook in specifications.hooks()]
+    active = plugins.active_plugins()
+    specs = {name: getattr(owner.module, name) for owner in active.specifications.owners for name in owner.hooks}
+    policies = [(hook, policy_of(specs[hook.name])) for hook in specified_hooks(active)]
     if as_json:
         examples = {name: example_of_hook(spec) for name, spec in specs.items()}
         screen.json(
@@ -184,8 +185,8 @@ def describe_plugins() -> list[dict[str, Any]]:
     Adapters of this project that are not installed have the state `not installed` and no version.
     """
     from karenina_core import plugins
-    from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
+    from karenina_toolkit.plugin_lookup import registered_adapters
 
     current = plugins.active_plugins()
     registered_stages(current)

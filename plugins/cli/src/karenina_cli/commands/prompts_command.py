@@ -83,11 +83,11 @@ def prompts(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_benchmark import Benchmark
-        from karenina_core.config import plugins_of
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.check.restricted_values import check_restricted_values
         from karenina_engine.user_files import load_trust
+        from karenina_toolkit.plugin_lookup import plugins_of
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, columns=tables.parse()) if file is not None else None

@@ -127,6 +127,7 @@ def run(
     """Run a benchmark: call the model and the judge, and print each result and the summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
+        from karenina_benchmark.checking import QuestionErrorCheck
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.results.result_file import check_output, default_journal, default_output
@@ -163,7 +164,8 @@ def run(
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
-        ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
+        if skip_broken or dry_run:  # otherwise, the questions are checked while the run is prepared
+            ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
         path = output if output is not None else default_output(file)
         check_output(path)
         conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
@@ -182,6 +184,7 @@ def run(
             config_file=setup.config,
             skip_broken=skip_broken,
             columns=benchmark.columns,
+            question_check=None if skip_broken else QuestionErrorCheck(benchmark, trust, chosen, ids),
         )
         for note in () if quiet else filter(None, (*benchmark.load_notes, benchmark.load_notice)):
             screen.note(note)

@@ -213,7 +213,6 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
     Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
     """
-    from karenina_core.config import find_adapter, plugins_of
     from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.check.run_checks import check_recordings
@@ -221,6 +220,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.cost.ledger import PriceTable
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
+    from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
     trust, config = require_trust(request.benchmark, request.config, request.trust)
     plugins = plugins_of(config)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from karenina_core.config import registered_adapters
 from karenina_core.models.ports import (
     AgentOptions,
     AgentReply,
@@ -31,6 +30,7 @@ from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_toolkit.files.source_digest import digest_folders
+from karenina_toolkit.plugin_lookup import registered_adapters
 from karenina_toolkit.replies.reply_bounds import sanitize_usage
 from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply, receive
 

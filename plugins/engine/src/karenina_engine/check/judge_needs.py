@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import registered_stages
+from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set

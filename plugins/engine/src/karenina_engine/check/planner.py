@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.plugin_checks import OwnedFields
+    from karenina_engine.question_source import QuestionCheck
 
 _MAX_SELECTION_KEYS = 1024
 """The maximum number of cached selection keys, so that skip reasons that name their question cannot fill memory."""
@@ -140,11 +141,19 @@ class Planner:
             pipelines.append(self.pipeline(question))
         return pipelines
 
-    def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust, judging: JudgeNeeds) -> Survey:
+    def survey(
+        self,
+        questions: Sequence[Question],
+        fields: OwnedFields,
+        trust: Trust,
+        judging: JudgeNeeds,
+        question_check: QuestionCheck | None = None,
+    ) -> Survey:
         """Plan every question, and return the facts needed by the checks before a run.
 
-        Each question is read once, added to `judging`, and not kept. Raises `PlanError` if a question has no valid
-        plan, and `ConfigError` if values of `fields` are invalid.
+        Each question is read once, checked by `question_check`, added to `judging`, and not kept. Raises
+        the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of
+        `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -152,6 +161,8 @@ class Planner:
         pipelines = QuestionPipelines()
         checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
+            if question_check is not None:
+                question_check.check(question)
             pipeline = self.pipeline(question)
             pipelines.append(pipeline)
             judging.add(question, pipeline)

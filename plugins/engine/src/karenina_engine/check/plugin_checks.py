@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
@@ -284,16 +283,6 @@ class OwnedFields:
         """
         yield from self.problems_in(given_fields(question, trust))
         yield from self.misplaced(question.rubric, question.dynamic_rubric)
-
-    def shown_texts(self, question: Question) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the texts in a question's plugin-owned fields that the model under test may be told, with their paths.
-
-        A model of fields states them in its method `shown_texts`. Invalid values are left out.
-        """
-        for model in dict.fromkeys(self.models["question_fields"].values()):
-            if hasattr(model, "shown_texts"):
-                with suppress(ValidationError):
-                    yield from read_owned(model, question.extra).shown_texts()
 
     def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each plugin-owned field of a trait whose kind it is not for, with its path.

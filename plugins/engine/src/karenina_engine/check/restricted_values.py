@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
-from karenina_core.config import all_settings, find_adapter, flatten_settings
+from karenina_core.config import all_settings, flatten_settings
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.data.trust import Trust, digest_of_values
@@ -35,6 +35,7 @@ from karenina_engine.model_settings import allowed_in_files, map_models, model_s
 from karenina_engine.user_files import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.config import all_settings, find_adapter, registered_adapters
+from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
@@ -25,6 +25,7 @@ from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.model_settings import configured_models
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import ModelNeed
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.planner import Planner, QuestionPipelines
-    from karenina_engine.question_source import QuestionSource
+    from karenina_engine.question_source import QuestionCheck, QuestionSource
 
 logger = logging.getLogger("karenina")
 
@@ -87,16 +88,18 @@ def check_questions(
     judging: JudgeNeeds,
     *,
     offline: bool,
+    question_check: QuestionCheck | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
     """Check that every question has a plan whose stages accept the question.
 
-    Returns the pipelines of the questions and the models needed by stages. Each question is added to `judging`.
+    Returns the pipelines of the questions and the models needed by stages. Each question is checked by
+    `question_check`, and added to `judging`.
 
     Logs a warning for each model field and (unless `offline`) each setting that has no effect, and for traits that are
     missing or not scored. With `offline`, no calls will be made, so what only calls need may be missing. Raises
     `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or a model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust, judging)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, question_check)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)

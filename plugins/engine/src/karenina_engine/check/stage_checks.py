@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
@@ -14,6 +13,7 @@ from karenina_engine.check.judge_needs import missing_ports
 from karenina_engine.check.planner import QuestionSubset
 from karenina_engine.model_settings import configured_models
 from karenina_toolkit.http.urls import complete_url, redact_url
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from array import array

@@ -9,7 +9,7 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.text import did_you_mean
 from karenina_template.question_template import field_options_of
-from karenina_toolkit.conversations import TurnChoice
+from karenina_toolkit.conversations import TurnChoice, script_entries
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -40,6 +40,35 @@ def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None
                     )
 
 
+def said_texts(question: Question) -> dict[str, str]:
+    """Return what a model may hear from the user after the question, by the name of its place.
+
+    These are the messages of a script, and all texts of a simulated user.
+    """
+    script = script_entries(question.extra.get("turns"))
+    says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
+    texts = {
+        f"turn {number}": str(entry["say"] if isinstance(entry, Mapping) else entry)
+        for number, entry in enumerate(says, 2)
+    }
+    user = question.extra.get("user")
+    for name, value in user.items() if isinstance(user, Mapping) else ():
+        texts[f"user.{name}"] = "\n".join(_strings(value))
+    return texts
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the texts and numbers in a JSON value."""
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            yield from _strings(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry)
+    elif value is not None:
+        yield str(value)
+
+
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield the place, the field's name (empty for a trait) and the options of all that reads a turn."""
     for rubric in (question.rubric, question.dynamic_rubric):
@@ -55,7 +84,7 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
 
 def _why_not(question: Question, choice: TurnChoice) -> str | None:
     """Return why the question cannot have the chosen turn, or None if it can."""
-    script = question.extra.get("turns")
+    script = script_entries(question.extra.get("turns"))
     says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
     if choice.turn in ("last", "all", 1):
         return None

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from karenina_core.config import find_adapter
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff, format_cost, to_dollars
 from karenina_toolkit.http.urls import is_loopback, redact_url
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

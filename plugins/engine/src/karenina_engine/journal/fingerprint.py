@@ -11,13 +11,14 @@ from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
 from karenina_core.catalog import __version__
-from karenina_core.config import all_settings, find_adapter
+from karenina_core.config import all_settings
 from karenina_core.text import compose
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_engine.model_settings import map_models, model_settings
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
 from karenina_toolkit.files.source_digest import digest_folders
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from karenina_core.config import plugins_of
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId, VerificationResult
 from karenina_core.errors import ConfigError
@@ -38,6 +37,7 @@ from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 from karenina_terminal.notebook_html import SectionsView, sections_of
 from karenina_terminal.text_layout import Facts, Grid, Section, Title
+from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.data.trust import Trust
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
@@ -36,16 +35,18 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.results.kept_files import FileStore
+from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions
 from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.config import VerificationConfig
-    from karenina_core.models.adapters import AdapterSpec, RegisteredAdapter
+    from karenina_core.models.adapters import AdapterSpec
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
     from karenina_engine.calls.call import BudgetGuard, CallLedger, ReplyStore
+    from karenina_toolkit.plugin_lookup import RegisteredAdapter
 
 
 _KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.config import plugins_of
 from karenina_core.data.result import ItemId
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.text import compose
 from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
@@ -41,6 +40,7 @@ from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.journal.journal import Journal
-    from karenina_engine.question_source import QuestionSource
+    from karenina_engine.question_source import QuestionCheck, QuestionSource
     from karenina_engine.run.request import RunRequest
 
 
@@ -120,24 +120,30 @@ def prepare_run(
     be called.
 
     `trust_checked` means that `require_trust` has already been called. `files` replaces the store next to the journal.
-    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with the request.
+    Raises the errors of `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for
+    any other problem with the request.
     """
-    benchmark = request.benchmark
+    benchmark, question_check = request.benchmark, request.question_check
     trust, config = resolve_trust(request.trust), request.config
-    if not trust_checked:
-        config = check_restricted_values(benchmark, config, trust)
-    questions = select_questions(benchmark, config, request.question_ids)
-    return make_session(
-        questions,
-        config,
-        plugins_of(config),
-        trust=trust,
-        policy=request.policy,
-        offline=offline,
-        judged=not offline or not config.core.parsing_models,
-        observers=request.observers,
-        files=files if files is not None else _file_store(request.journal, request.output, config),
-    )
+    try:
+        if not trust_checked:
+            config = check_restricted_values(benchmark, config, trust)
+        return make_session(
+            select_questions(benchmark, config, request.question_ids),
+            config,
+            plugins_of(config),
+            trust=trust,
+            policy=request.policy,
+            offline=offline,
+            judged=not offline or not config.core.parsing_models,
+            observers=request.observers,
+            question_check=question_check,
+            files=files if files is not None else _file_store(request.journal, request.output, config),
+        )
+    except KareninaError:
+        if question_check is not None:
+            question_check.raise_errors()
+        raise
 
 
 def make_session(
@@ -150,15 +156,17 @@ def make_session(
     offline: bool = False,
     judged: bool = False,
     observers: Sequence[object] = (),
+    question_check: QuestionCheck | None = None,
     files: FileStore | None = None,
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
     `policy` takes the place of the retry settings. With `offline`, no calls will be made: keys may be missing, the
     budget is ignored, and the items run in this process. With `judged`, the judges that the stages call must be
-    configured. `observers` are called in addition to those from plugins, and `files` stores the files of items; by
-    default, every file is left out. Logs warnings about settings without effect and unusable plugins. Raises
-    `PlanError` if a question has no valid plan, and `ConfigError` for any other problem.
+    configured. `observers` are called in addition to those from plugins, `question_check` is called for each question,
+    and `files` stores the files of items; by default, every file is left out. Logs warnings about settings without
+    effect and unusable plugins. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
+    `ConfigError` for any other problem.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -167,7 +175,9 @@ def make_session(
     all_observers = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
-    pipelines, named = check_questions(plugins, config, questions, trust, planner, judging, offline=offline)
+    pipelines, named = check_questions(
+        plugins, config, questions, trust, planner, judging, offline=offline, question_check=question_check
+    )
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
     if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.trust import Trust
     from karenina_engine.calls.retry import RetryPolicy
-    from karenina_engine.question_source import QuestionSource
+    from karenina_engine.question_source import QuestionCheck, QuestionSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class RunRequest:
     replies come from it, and with `fresh`, an existing journal is renamed first. `config_file` is the user's file from
     which the configuration was read. `skip_broken` records that unreadable questions in the benchmark's file were left
     out, and `columns` records how the columns of a table were mapped. `observers` are objects that implement hooks of a
-    run; they are called for this run only.
+    run; they are called for this run only. If the run cannot be prepared, the errors found by `question_check` are
+    raised in place of any other problem.
     """
 
     benchmark: QuestionSource
@@ -44,6 +45,7 @@ class RunRequest:
     skip_broken: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     observers: Sequence[object] = ()
+    question_check: QuestionCheck | None = None
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:

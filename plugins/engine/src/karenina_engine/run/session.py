@@ -10,7 +10,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from karenina_core.config import find_adapter
 from karenina_core.data.result import VerificationResult
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
@@ -25,6 +24,7 @@ from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

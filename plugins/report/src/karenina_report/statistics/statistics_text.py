@@ -31,6 +31,21 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
             Grid([head, *rows]),
             Facts([("", "Groups are exploratory: no correction is made for the number of groups.")]),
         ]
+    if found.turns:
+        several = len(found.judges) > 1
+        cells = [
+            [
+                turn.turn,
+                *([in_one_line(turn.judge)] if several else []),
+                *_rate_cells(turn.rate),
+                f"{turn.rate.undecided:,}",
+                f"{turn.left_out:,}",
+            ]
+            for turn in found.turns
+        ]
+        judge = ["judge"] if several else []
+        head = ["turn", *judge, "right", "judged", _units(found), "rate", "95% CI", "undecided", "left out"]
+        yield [Title("Fields by turn of the conversation"), Grid([head, *cells])]
     if found.means:
         means = [
             [in_one_line(mean.metric), f"{mean.value:.3f}", _bounds(mean.low, mean.high), f"{mean.results:,}",
@@ -63,6 +78,8 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
     if statistics.summary.not_judged:
         yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
+    if found_ends := statistics.conversations_ended:
+        yield "Ended", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in found_ends.items())
     yield "Judges", in_one_line(", ".join(statistics.judges))
     yield "Variance", _variance_text(statistics)
     if statistics.fleiss is not None:

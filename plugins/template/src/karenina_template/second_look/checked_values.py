@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import StructuredError
-from karenina_core.models.prompts import PromptTask, break_special_tokens
+from karenina_core.models.prompts import PromptTask
 from karenina_template.second_look.copied_dates import date_choices, is_date_field
 from karenina_template.second_look.masked_values import (
     LEAD,
@@ -33,6 +33,7 @@ from karenina_template.second_look.masked_values import (
     score_values,
 )
 from karenina_template.templates.primitives.numbers_in_text import DIGITS, read_numbers
+from karenina_toolkit.fences import break_special_tokens
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:

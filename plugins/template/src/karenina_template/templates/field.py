@@ -94,7 +94,11 @@ class FieldRule:
         anything but True, False or `Undecided`.
         """
         primitive = self.primitive
-        answer: object = primitive.check_trace(response) if self.reads_trace else primitive.check(value, self.truth)
+        answer: object = (
+            primitive.check_trace(response)
+            if self.reads_trace
+            else primitive.check_extracted(value, self.truth, response)
+        )
         if isinstance(answer, Undecided):
             return answer
         if not isinstance(answer, bool):

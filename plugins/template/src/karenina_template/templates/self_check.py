@@ -286,10 +286,12 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
     """Yield a flaw for each field whose description hardly helps a judge to fill the field.
 
-    The description is missing or says nothing, asks for a verdict, or is the same as another field's description.
+    The description is missing or says nothing, asks for a verdict, or is the same as the description of another field
+    that is filled in with it (fields of different turns of a conversation are not).
     """
     schema = bound.judge_schema()
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, str], str] = {}
+    options = bound.options()
     for name, part in schema["properties"].items():
         text = str(part.get("description") or "").strip()
         words = re.findall(r"\w+", text.casefold())
@@ -305,7 +307,8 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
             )
             yield Flaw("warning", name, what, "ask for what the response says", "description")
         else:
-            first = seen.setdefault(" ".join(words), name)
+            turn = str(options.get(name, {}).get("turn"))
+            first = seen.setdefault((" ".join(words), turn), name)
             if first != name:
                 what = f"the fields {first!r} and {name!r} have the same description"
                 yield Flaw("warning", name, what, "say how they differ", "description")
@@ -371,6 +374,17 @@ def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) ->
             for truth in _texts_of(rule.truth):
                 if _contains(text, truth) and not any(_contains(other, truth) for other in others):
                     yield name, truth
+
+
+def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
+    """Yield a flaw for each ground truth in what the user says later, unless the question contains it, too.
+
+    `said` contains the texts by the name of their place. Truths are recognized as by `find_truths`.
+    """
+    for place, text in said.items():
+        for owner, truth in find_truths(bound, text, besides=[question]):
+            what = f"{place} contains the ground truth of field {owner!r}, {truth!r}, which the model would see"
+            yield Flaw("warning", None, what, "remove the ground truth")
 
 
 def _shown_texts(

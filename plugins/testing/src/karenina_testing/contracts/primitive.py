@@ -29,6 +29,9 @@ class AnyPrimitive(Protocol):
     def check(self, extracted: object, expected: object) -> object:
         """Return whether the value passes: True, False or `Undecided`."""
 
+    def check_extracted(self, extracted: object, expected: object, response: str) -> object:
+        """Return the result of `check` for a value extracted from the response."""
+
     def score(self, extracted: object, expected: object) -> float:
         """Return the credit, from 0 to 1."""
 
@@ -55,6 +58,8 @@ class PrimitiveContract(PluginContract):
     - `truths`: valid ground truths; `bad_truths`: values that cannot be ground truths.
     - `passes`, `fails`, `undecided`: pairs of an extracted value and a ground truth that pass, fail or return
       `Undecided`.
+    - `unreadable`: pairs of an extracted value, which stands in a response as it is but cannot be read, and a ground
+      truth, for a primitive with the parameter `unreadable`.
     - `has_wrong_values`: set this to False if `mutate` returns None because no value fails.
     - `responses`: for a primitive that reads the response, a mapping from responses to whether they pass. The other
       samples are not needed in this case.
@@ -66,6 +71,7 @@ class PrimitiveContract(PluginContract):
     passes: ClassVar[Sequence[tuple[object, object]]] = ()
     fails: ClassVar[Sequence[tuple[object, object]]] = ()
     undecided: ClassVar[Sequence[tuple[object, object]]] = ()
+    unreadable: ClassVar[Sequence[tuple[object, object]]] = ()
     has_wrong_values: ClassVar[bool] = True
     responses: ClassVar[Mapping[str, bool]] = {}
 
@@ -112,6 +118,21 @@ class PrimitiveContract(PluginContract):
         assert [pair for pair in self.fails if self.primitive.check(*pair) is not False] == []
         assert [pair for pair in self.undecided if not _is_undecided(self.primitive.check(*pair))] == []
 
+    def test_only_an_unreadable_value_of_the_response_can_be_wrong(self) -> None:
+        model = self._model()
+        assert bool(self.unreadable) is ("unreadable" in model.model_fields), (
+            "define pairs with an unreadable value if, and only if, the primitive has the parameter `unreadable`"
+        )
+        parameters = {name: value for name, value in self.primitive.to_json().items() if name != "type"}
+        for value, truth in self.unreadable:
+            for unreadable in ("not_judged", "wrong"):
+                primitive: Any = model.model_validate({**parameters, "unreadable": unreadable})
+                made_up = primitive.check_extracted(value, truth, "The response says something else.")
+                copied = primitive.check_extracted(value, truth, f"The answer is {value}.")
+                assert _is_undecided(primitive.check(value, truth)), f"{value!r} can be read"
+                assert _is_undecided(made_up), f"{value!r} counts against a response that does not contain it"
+                assert (copied is False) if unreadable == "wrong" else _is_undecided(copied), (value, unreadable)
+
     def test_credit_is_between_none_and_all(self) -> None:
         for extracted, truth in (*self.passes, *self.fails):
             assert 0.0 <= self.primitive.score(extracted, truth) <= 1.0, (extracted, truth)
@@ -147,4 +168,5 @@ def _is_undecided(answer: object) -> bool:
 
     The class is recognized by its name, because it is not imported here.
     """
-    return type(answer).__name__ == "Undecided" and bool(getattr(answer, "why", ""))
+    names = {kind.__name__ for kind in type(answer).__mro__}
+    return "Undecided" in names and bool(getattr(answer, "why", ""))

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from karenina_core.catalog import install_command
-from karenina_core.models.adapters import AdapterConfigError, extra_of
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_toolkit.adapter_settings import extra_of
 from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
 from karenina_toolkit.http.http_errors import CURES, connection_error, not_json_error, redact_text, status_error
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body

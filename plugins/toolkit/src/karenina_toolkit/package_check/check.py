@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.artifacts.keys import standard_keys
 from karenina_core.catalog import read_catalog
-from karenina_core.config import VerificationConfig, all_settings, registered_adapters
+from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import API_VERSION
@@ -33,6 +33,7 @@ from karenina_toolkit.package_check.metadata import (
     required_by,
 )
 from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
 
-from karenina_core.config import registered_adapters
 from karenina_core.errors import type_and_message
 from karenina_core.hook_policy import policy_of
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
@@ -20,6 +19,7 @@ from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.package_check.metadata import Finding, State
+from karenina_toolkit.plugin_lookup import registered_adapters
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Offer, Plugins

@@ -19,8 +19,8 @@ from karenina_core.models.ports import (
     StructuredMode,
     Usage,
 )
-from karenina_core.models.prompts import restore_special_tokens
 from karenina_core.text import join_problems
+from karenina_toolkit.fences import restore_special_tokens
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
 from karenina_toolkit.structured.schema_forms import describe_type
 from karenina_toolkit.structured.schema_repair import repair_and_check

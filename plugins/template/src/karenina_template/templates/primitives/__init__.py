@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from karenina_core.namespaces import namespace_of
-from karenina_template.templates.primitives.base import Primitive, Undecided
+from karenina_template.templates.primitives.base import Primitive, ReadingPrimitive, Undecided, Unreadable
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
 from karenina_template.templates.primitives.numeric import (
@@ -56,6 +56,7 @@ __all__ = [
     "NumericTolerance",
     "OrderedMatch",
     "Primitive",
+    "ReadingPrimitive",
     "RegexMatch",
     "SemanticMatch",
     "SetContainment",
@@ -66,6 +67,7 @@ __all__ = [
     "TraceRegex",
     "Undecided",
     "UnknownPrimitive",
+    "Unreadable",
     "known_primitives",
     "primitive_from_json",
     "register_primitive",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.namespaces import namespace_of
+from karenina_template.templates.primitives.values import stands_in
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -36,6 +37,14 @@ class Undecided:
         raise TypeError(f"{self!r} is neither true nor false; compare it with `is True`, or use isinstance")
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable(Undecided):
+    """The result for a value that the primitive cannot read at all, such as "a low dose" where a quantity is needed.
+
+    `ReadingPrimitive` decides whether such a value counts as wrong.
+    """
+
+
 class Primitive(BaseModel):
     """An immutable comparison that never calls a model. Its parameters are pydantic fields.
 
@@ -62,6 +71,14 @@ class Primitive(BaseModel):
         `ValueError` if `expected` is not a valid ground truth, and `TypeError` if the primitive reads the raw response.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
+
+    def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
+        """Return the result of `check` for a value that a judge extracted from the raw `response`.
+
+        Verification calls this method. By default, the response makes no difference. `response` is empty if the value
+        comes from elsewhere.
+        """
+        return self.check(extracted, expected)
 
     def score(self, extracted: object, expected: object) -> float:
         """Return the credit for `extracted`, from 0 to 1; by default, 1 if it passes and 0 if not.
@@ -118,3 +135,24 @@ class Primitive(BaseModel):
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
         """Return (but do not raise) the error for an invalid ground truth. `needed` describes a valid ground truth."""
         return ValueError(f"{type(self).__name__} requires {needed} as the ground truth, not {expected!r:.200}")
+
+
+class ReadingPrimitive(Primitive, defer_build=True):
+    """The base class of primitives that read a value from text. `check` returns `Unreadable` if it cannot.
+
+    `unreadable` says whether an unreadable value counts as wrong. It never does if it is not in the response, because
+    then the judge made it up.
+    """
+
+    unreadable: Literal["not_judged", "wrong"] = Field(
+        default="not_judged",
+        description="What a value means that is in the response but cannot be read: the item is not judged, or is "
+        "wrong.",
+    )
+
+    def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
+        """Return the result of `check`, or False for an unreadable value in the `response` if the rule says so."""
+        result = self.check(extracted, expected)
+        if isinstance(result, Unreadable) and self.unreadable == "wrong" and stands_in(extracted, response):
+            return False
+        return result

@@ -27,6 +27,7 @@ _LARGEST: Final = 400
 _EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
 """The largest exponent of a number; it is limited so that Decimal supports the product of two numbers."""
+_EMPHASIS: Final = re.compile(r"[*_`]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -90,6 +91,20 @@ def number_of(value: object) -> Decimal | None:
     except InvalidOperation:  # the exponent is too large
         return None
     return number if number.is_finite() and abs(number.adjusted()) <= _FARTHEST else None
+
+
+def stands_in(value: object, response: str) -> bool:
+    """Return whether `value`, as text, occurs in `response` as a whole: *iron* is not in *environment*.
+
+    Case, spaces, Markdown's emphasis and punctuation at the ends of the value are ignored.
+    """
+    words = _spaced(text_of(value) or "").strip(" .,;:!?\"'")
+    return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _spaced(response)) is not None
+
+
+def _spaced(text: str) -> str:
+    """Return the text folded, in lower case, without emphasis, and with single spaces."""
+    return " ".join(_EMPHASIS.sub("", fold(text)).casefold().split())
 
 
 def exact(number: float) -> Decimal:

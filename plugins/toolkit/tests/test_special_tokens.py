@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_core.models.prompts import break_special_tokens, fence, restore_special_tokens
+from karenina_toolkit.fences import break_special_tokens, fence, restore_special_tokens
 
 TOKENS = [
     *("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|begin_of_text|>", "<|endoftext|>"),

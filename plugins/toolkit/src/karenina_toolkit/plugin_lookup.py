@@ -1,0 +1,97 @@
+"""The plugins that a configuration selects, and what they provide: adapters, hooks, and instructions for prompts."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karenina_core.catalog import install_command, official_first, read_catalog
+from karenina_core.config.setting_owners import not_loaded
+from karenina_core.errors import PluginError
+from karenina_core.plugins import Selection, active_plugins, installed_plugins
+from karenina_core.plugins.hookspecs import karenina_prompt_instructions
+from karenina_core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.plugins import Plugins
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredAdapter:
+    """An adapter and the distribution that offers it."""
+
+    spec: AdapterSpec
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A hook: its name, its owner, and the documentation of its specification."""
+
+    name: str
+    distribution: str
+    version: str
+    description: str
+
+
+def specified_hooks(plugins: Plugins) -> list[Hook]:
+    """Return the hooks that plugins may implement, starting with the core's, in the order of their modules."""
+    return [
+        Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
+        for owner in plugins.specifications.owners
+        for name in owner.hooks
+    ]
+
+
+def plugins_of(config: VerificationConfig) -> Plugins:
+    """Return the plugins selected by the configuration, or the active plugins if it selects none."""
+    chosen = config.core.plugins
+    if not (chosen.block or chosen.only or chosen.pick):
+        return active_plugins()
+    return installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
+
+
+def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
+    """Return all registered adapters, sorted by interface and distribution."""
+    return tuple(
+        RegisteredAdapter(offer.value, offer.distribution, offer.version) for offer in plugins.of_kind("adapter")
+    )
+
+
+def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
+    """Return the adapter with this interface name.
+
+    Raises `PluginError` if the adapter is not installed (naming the distribution to install, or the nearest name), if
+    it failed to load, or if two distributions offer it.
+    """
+    offered = registered_adapters(plugins)
+    matching = [offer for offer in offered if offer.spec.interface == interface]
+    matching.sort(key=lambda offer: official_first(offer.distribution))
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = " and ".join(f"{offer.distribution} {offer.version}" for offer in matching)
+        raise PluginError(
+            f"two plugins offer the adapter {interface!r} ({names}); block one of them with "
+            f'[plugins] block = ["{matching[-1].distribution}"]'
+        )
+    bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]
+    problem = "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad if info.state != "loaded")
+    if problem:
+        raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
+    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [offer.spec.interface for offer in offered])}"
+    if (owner := read_catalog()["adapters"].get(interface)) is not None:
+        missing = f"the adapter {interface!r} is not installed: {install_command(owner)}"
+    raise PluginError(f"{missing}{not_loaded(plugins)}")
+
+
+def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
+    """Return the instructions that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
+    texts = [
+        offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
+    ]
+    return tuple(sorted(text for text in texts if text))
