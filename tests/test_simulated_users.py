@@ -311,3 +311,12 @@ def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> No
     (result,) = done.json["results"]
     assert result["outcome"] == "correct"
     assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
+
+
+def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken"), tmp_path / "out.jsonl"
+    run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
+    done = run_karenina("stats", output, plugins=shop.plugins)
+
+    assert "2 of 4 simulated users at fault (50.0%), not judged: 1 empty, 1 truth" in done.out
+    assert "1 of 2 judged" in done.out

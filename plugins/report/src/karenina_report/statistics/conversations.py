@@ -50,5 +50,15 @@ def reasons_for_ends(results: Sequence[VerificationResult]) -> Mapping[str, int]
         described = result.extensions.get(OWNER, {}).get("conversation")
         if described:
             meta = result.metadata
-            ends[meta.question_id, meta.answering_id, meta.replicate] = str(described["ended"])
+            ends[meta.question_id, meta.answering_id, meta.replicate] = str(described["ended"] or "broke off")
     return dict(Counter(ends.values()).most_common())
+
+
+def user_faults(results: Sequence[VerificationResult]) -> Mapping[str, int]:
+    """Return how many items have a simulated user with each fault, and how many with `none`. Empty without such users.
+
+    Items with a fault are not judged.
+    """
+    owned = [result.extensions.get(OWNER, {}) for result in results]
+    played = [values for values in owned if "user_fault" in values or "user_checked" in values]
+    return dict(Counter(str(values.get("user_fault", "none")) for values in played).most_common())

@@ -129,6 +129,7 @@ class RunStatistics(SectionsView, ReportModel):
     groups: Sequence[GroupRate]
     turns: Sequence[TurnRate] = ()
     conversations_ended: Mapping[str, int] = {}
+    user_faults: Mapping[str, int] = {}
     draws: Sequence[PassAtK]
     variance: Variance | None
     agreement: Sequence[Agreement]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from karenina_engine.results.summary_text import percent, undecided_text
@@ -76,6 +76,8 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
     for place, (judge, rate) in enumerate(statistics.by_judge.items()):
         name = "" if statistics.pass_rate is not None else f"{in_one_line(judge)}: "
         yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
+    if found_faults := statistics.user_faults:
+        yield "Users", _user_text(found_faults)
     if statistics.summary.not_judged:
         yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
     if found_ends := statistics.conversations_ended:
@@ -88,6 +90,14 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "Krippendorff", f"alpha {_coefficient_text(statistics.krippendorff)}"
     for note in statistics.notes:
         yield "Note", in_one_line(note)
+
+
+def _user_text(faults: Mapping[str, int]) -> str:
+    """Return how many simulated users are at fault, and with which faults."""
+    every, good = sum(faults.values()), faults.get("none", 0)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.items() if kind != "none")
+    share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
+    return f"{share}, not judged: {kinds}" if kinds else share
 
 
 def _rate_text(rate: Rate, units: str) -> str:
