@@ -116,7 +116,7 @@ class CheckUser(Stage):
         user = cast("QuestionFields", context.question_settings).user
         assert user is not None
         bound = context.find_artifact(Keys.ANSWER_CLASS)
-        fault = find_spoken_truth(conversation, user, bound) if bound is not None else None
+        fault = find_spoken_truth(conversation, user, cast("BoundTemplate", bound)) if bound is not None else None
         asked = cast("ConversationSettings", context.settings).check_user
         if fault is None and asked:
             try:
