@@ -50,7 +50,7 @@ def test_a_pattern_offers_every_value_that_it_matches() -> None:
 def test_a_value_of_a_shipped_plugin_names_what_to_install() -> None:
     found = problems(comparing("trace.steps"))
 
-    assert read_catalog()["known_values"]["trace.steps"] == ["karenina-generation", "int"]
+    assert read_catalog()["known_values"]["trace.steps"][0] == "karenina-generation"
     assert found.endswith(
         "compares the known value 'trace.steps', which karenina-generation offers: "
         + install_command("karenina-generation")

@@ -172,7 +172,8 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
         if declared.get(key) is None and not is_optional:
             raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
-    stated, types = declared.get("type"), TYPES
+    stated = declared.get("type")
+    types: tuple[str, ...] = TYPES
     if stated is None and source is not None:
         stated, types = _type_of_source(source, truth, primitive, name), TYPES + _OPEN_TYPES
     kind, annotation = _write_type(imports, stated, truth, primitive, name, types)

@@ -155,7 +155,7 @@ def truth_text(answer: Answer) -> str:
     if word in answer.truth.values():
         reference = word
     parts = [reference] if reference else []
-    texts = {name: readable(value) for name, value in answer.truth.items()} | answer.known
+    texts = {**{name: readable(value) for name, value in answer.truth.items()}, **answer.known}
     parts += [f"{name}: {text}" for name, text in texts.items() if text != reference]
     return "; ".join(parts)
 
