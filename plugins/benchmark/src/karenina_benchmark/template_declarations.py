@@ -73,11 +73,14 @@ class _Imports:
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
     """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
 
-    `type` is one of `TYPES`, `{literal: [...]}`, or a text that a primitive reads, such as quantity; by default it is inferred from `ground_truth` (a string like
-    2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
-    default, whose parameters a mapping without a `type` may set, depends on the type: ExactMatch for strings, SetContainment for lists, and otherwise NumericExact,
-    BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name
-    of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
+    `type` is one of `TYPES`, `{literal: [...]}`, or a type that a primitive reads from text, such as quantity; by
+    default it is inferred from `ground_truth` (a string like 2001-12-31 is a date). `verify_with` is the name of a
+    primitive, or a mapping with its `type` and parameters. The default depends on the type: ExactMatch for strings,
+    SetContainment for lists, and otherwise NumericExact, BooleanMatch, DateMatch or LiteralMatch. For a type that a
+    primitive reads, it is this primitive, and `verify_with` may be a mapping with its parameters alone. NumericRange
+    and DateRange need no `ground_truth`. A strategy is the name of a field, or `{all_of: [...]}`, `{any_of: [...]}` or
+    `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
+
     Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
@@ -204,6 +207,8 @@ def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[s
     if primitive is None:
         if (missing := templates.missing_pack(kind)) is not None:
             raise DeclarationError(f"the type {kind!r} is not available", "answer", name, "type", cure=missing)
+        if not isinstance(rule, Mapping) or "type" in rule:
+            return declared
         cure = f"use {', '.join([*TYPES, *templates.primitives_by_field_type()])} or {{literal: [...]}}"
         raise DeclarationError(f"unknown type {kind!r}", "answer", name, "type", cure=cure)
     if rule is None or (isinstance(rule, Mapping) and "type" not in rule):
