@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from string import ascii_uppercase
 from typing import Annotated, ClassVar, Final, Self
@@ -19,6 +18,7 @@ from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _LONGEST: Final = 2_000
+_LONGEST_OPTION: Final = 10_000
 _WRAPPED: Final = lazy_pattern(r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _SPACING: Final = lazy_pattern(r"\\[,;:! ()\[\]]|\\quad|</?[a-z_]{1,20}>")
 """Spaces and brackets of LaTeX, and tags around an answer."""
@@ -93,6 +93,8 @@ class Choice(ReadingPrimitive, defer_build=True):
         """Return the primitive. Raises `ValueError` if an option has no label or text."""
         if empty := [label for label, text in self.options.items() if not label.strip() or not text.strip()]:
             raise ValueError(f"each option of a Choice needs a label and a text; option {empty[0]!r} does not")
+        if long := [label for label, text in self.options.items() if len(label) + len(text) > _LONGEST_OPTION]:
+            raise ValueError(f"option {long[0]!r:.20} of a Choice has more than {_LONGEST_OPTION:,} characters")
         return self
 
     def check_expected(self, expected: object) -> None:
@@ -145,11 +147,17 @@ def _reader_of(options: tuple[tuple[str, str], ...]) -> _OptionReader:
     return _OptionReader(dict(options))
 
 
-@dataclass(frozen=True)
 class _OptionReader:
     """Finds the options that a text names."""
 
-    options: Mapping[str, str]
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+        self._forms = [
+            (form, {label: form(text) for label, text in options.items()})
+            for form in (_bare, _in_lower_case, _without_accents, _without_article)
+        ]
+        plain = self._forms[2][1]
+        self._longest_first = sorted(plain.items(), key=lambda item: len(item[1]), reverse=True)
 
     def read(self, text: str, levels: int = 4) -> Named:
         """Return the labels of the options that `text` names. Readings of the whole text precede those of its parts.
@@ -174,9 +182,9 @@ class _OptionReader:
 
     def by_text(self, text: str) -> frozenset[str]:
         """Return the labels of the options with this text, compared as strictly as is needed to find one."""
-        for form in (_bare, _in_lower_case, _without_accents, _without_article):
+        for form, options in self._forms:
             wanted = form(text)
-            if found := frozenset(label for label, option in self.options.items() if wanted and form(option) == wanted):
+            if found := frozenset(label for label, option in options.items() if wanted and option == wanted):
                 return found
         return _NONE
 
@@ -268,10 +276,9 @@ class _OptionReader:
         """Return the options whose texts occur in a text, without those that are part of a longer one that does."""
         left = _without_accents(text)
         found: set[str] = set()
-        for label, option in sorted(self.options.items(), key=lambda item: len(item[1]), reverse=True):
-            wanted = _without_accents(option)
+        for label, wanted in self._longest_first:
             pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)"
-            if wanted and (place := re.search(pattern, left)) is not None:
+            if 0 < len(wanted) <= len(left) and (place := re.search(pattern, left)) is not None:
                 if _NEGATION.search(left, 0, place.start()):
                     return _NONE
                 found.add(label)
