@@ -239,7 +239,7 @@ class _OptionReader:
         if not label or self.by_label(match["text"]):
             return _NONE
         texts = self.by_text(match["text"]) or self._mentions(match["text"])
-        return label | texts if texts and not isinstance(texts, Undecided) else _NONE
+        return label | texts if texts else _NONE
 
     def _several(self, text: str) -> Named:
         """Return the options named by letters or texts that are joined, such as *A and B*, *B/D* and *AB*."""
@@ -267,12 +267,11 @@ class _OptionReader:
             return _NONE
         if _REASON.match(rest):
             return label
-        texts = self._mentions(rest)
-        if isinstance(texts, Undecided) or texts:
-            return texts if isinstance(texts, Undecided) else label | texts
+        if texts := self._mentions(rest):
+            return label | texts
         return Undecided(f"{text[:60]!r} is the label of an option with a text that no option has")
 
-    def _mentions(self, text: str) -> Named:
+    def _mentions(self, text: str) -> frozenset[str]:
         """Return the options whose texts occur in a text, without those that are part of a longer one that does."""
         left = _without_accents(text)
         found: set[str] = set()
