@@ -97,6 +97,10 @@ class Choice(ReadingPrimitive, defer_build=True):
             raise ValueError(f"option {long[0]!r:.20} of a Choice has more than {_LONGEST_OPTION:,} characters")
         return self
 
+    def __hash__(self) -> int:
+        """Return a hash of the options, which are a mapping, and of the rule for unreadable values."""
+        return hash((frozenset(self.options.items()), self.unreadable))
+
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the ground truth is the label or the text of an option."""
         self._truth(expected)
