@@ -9,7 +9,8 @@ from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_template.templates.bound_template import Template
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import Primitive, known_primitives
-from karenina_template.templates.source.cache import find_shape, split_literals
+from karenina_template.templates.source.cache import find_shape
+from karenina_template.templates.source.literals import split_literals
 from karenina_template.templates.source.loading import load_template, template_of_class
 
 if TYPE_CHECKING:

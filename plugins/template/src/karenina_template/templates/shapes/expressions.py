@@ -203,8 +203,7 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
 
     Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for any other call.
     """
-    name = scope.meaning(node.func)
-    constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
+    name, constructor = scope.meaning(node.func), find_constructor(node, scope)
     if name is None or constructor is None:
         raise _unknown_call(node, scope)
     positional, named = read_arguments(node, scope)
@@ -216,6 +215,12 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
         raise TemplateError(_bad_parameter(name, error, constructor), line=node.lineno) from error
     except (TypeError, ValueError, ArithmeticError) as error:
         raise TemplateError(f"{name} cannot be built: {error}", line=node.lineno) from error
+
+
+def find_constructor(node: ast.Call, scope: Scope) -> Callable[..., object] | None:
+    """Return the known constructor that a call names, or None for any other call."""
+    name = scope.meaning(node.func) or ""
+    return _CONSTRUCTORS.get(name) or known_primitives().get(name)
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
