@@ -27,6 +27,7 @@ from karenina_template import templates
 from karenina_template.templates.field import is_option
 
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
+_FIELD_KEYS = frozenset(FIELD_KEYS)
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
 _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -91,7 +92,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     head += ["from typing import Literal"] if imports.literal else []
     head += [f"import {package}" for package in sorted(imports.packages)]
     # Primitives of plugins cannot be imported from there; the loader knows them, and suggests names for unknown ones.
-    head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
+    head += [f"from karenina.templates import {', '.join(sorted(imports.names.intersection(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
 
 
@@ -146,15 +147,17 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     if not isinstance(declared, Mapping):
         cure = "write {description: ..., ground_truth: ...}"
         raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
-    try:
-        declared = flatten(declared, FIELD_KEYS)
-    except ValueError as error:
-        raise DeclarationError(str(error), "answer", name) from error
-    options = {key: value for key, value in declared.items() if is_option(key)}
-    for key in declared:
-        if key not in FIELD_KEYS and key not in options:
-            cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
-            raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
+    options: dict[str, Any] = {}
+    if not _FIELD_KEYS.issuperset(declared):
+        try:
+            declared = flatten(declared, FIELD_KEYS)
+        except ValueError as error:
+            raise DeclarationError(str(error), "answer", name) from error
+        options = {key: value for key, value in declared.items() if is_option(key)}
+        for key in declared:
+            if key not in FIELD_KEYS and key not in options:
+                cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
+                raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     primitive = _primitive_name(declared.get("verify_with"), name)
     on_trace = primitive in _TRACE_PRIMITIVES
     needed = () if on_trace else ("description",) if primitive in _RANGE_TYPES else ("description", "ground_truth")
