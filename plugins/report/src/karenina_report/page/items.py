@@ -130,9 +130,7 @@ _MOST_OF_A_VALUE: Final = 80
 class ItemIndex:
     """The properties of the added items. Repeated strings are stored once and referenced by their position."""
 
-    def __init__(self, flipped: Set[str]) -> None:
-        """Create an index. `flipped` contains the ids of questions whose verdict differs between runs."""
-        self._flipped = flipped
+    def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {
             name: []
             for name in (
@@ -181,7 +179,6 @@ class ItemIndex:
             "seconds": round(meta.execution_time, 3),
             "calls": usage.get("calls", 0),
             "tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),
-            "flip": int(meta.question_id in self._flipped),
             "answer": shorten(template.raw_llm_response[:_MOST_OF_AN_ANSWER], _MOST_OF_AN_ANSWER),
             "extracted": _position(self._values, "; ".join(extracted)),
             "truth": _position(self._values, "; ".join(truths) or shorten(meta.raw_answer or "", _MOST_OF_A_VALUE)),
@@ -190,12 +187,20 @@ class ItemIndex:
         for name, value in values.items():
             self._columns[name].append(value)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the index, with the strings it refers to, as a JSON-compatible dict."""
+    def to_json(self, flipped: Set[str]) -> dict[str, Any]:
+        """Return the index, with the strings it refers to, as a JSON-compatible dict.
+
+        `flipped` contains the ids of questions whose verdict differs between runs.
+        """
+        flips = [int(id in flipped) for id in self._columns["question_id"]]
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
-            "index": {**self._columns, "outcome": [places[place] for place in self._columns["outcome"]]},
+            "index": {
+                **self._columns,
+                "outcome": [places[place] for place in self._columns["outcome"]],
+                "flip": flips,
+            },
             "questions": list(self._questions),
             "outcomes": [{"name": outcome.value, "class": outcome.group} for outcome in ordered],
             "models": list(self._models),
