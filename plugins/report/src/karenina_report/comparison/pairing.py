@@ -240,19 +240,22 @@ def _changing_results(names: Iterable[str]) -> list[str]:
     return [name for name in settings if name not in owned or owned[name].changes_results]
 
 
+_FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
+    "question": lambda result: compose(result.metadata.question_text),
+    "template": lambda result: result.metadata.template_id,
+    "truth": lambda result: result.metadata.raw_answer,
+    "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),
+}
+"""The parts of a question that are compared."""
+
+
 def _differing(ours: Results, theirs: Results) -> list[str]:
     """Return the parts of a question that differ between the runs: "question", "template" or "truth".
 
     A part that a run did not record is not compared.
     """
-    facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
-        "question": lambda result: compose(result.metadata.question_text),
-        "template": lambda result: result.metadata.template_id,
-        "truth": lambda result: result.metadata.raw_answer,
-        "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),
-    }
     differing = []
-    for name, fact in facts.items():
+    for name, fact in _FACTS.items():
         sides = [{value for result in group if (value := fact(result)) is not None} for group in (ours, theirs)]
         if sides[0] and sides[1] and sides[0] != sides[1]:
             differing.append(name)
