@@ -1,6 +1,6 @@
-"""The run engine: model calls, costs, the journal, runs and the checks before them, offline work, and results.
+"""The run engine.
 
-The package's entry point is `plugin`.
+It checks and executes runs, makes the model calls, tracks their cost, and stores replies and results.
 """
 
 from __future__ import annotations

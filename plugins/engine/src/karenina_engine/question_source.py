@@ -1,4 +1,4 @@
-"""The part of a benchmark needed by a run, independent of the file or object that contains it."""
+"""What a run needs of a benchmark, whatever file or object it comes from."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class QuestionSource(Protocol):
 
     @property
     def workspace_root(self) -> Path | None:
-        """The folder that contains the questions' workspaces, or None if it is not set."""
+        """The folder with the questions' workspaces, if it is set."""
 
     @property
     def workspace_root_in_file(self) -> Path | None:
-        """The workspace root as stated in the benchmark file, or None if the file does not state one."""
+        """The workspace root as written in the benchmark file, if any."""
 
     @property
     def named_files(self) -> Sequence[str]:
@@ -34,7 +34,7 @@ class QuestionSource(Protocol):
 
     @property
     def run_config(self) -> Mapping[str, JsonValue]:
-        """The settings in the benchmark file, which are defaults for its runs."""
+        """The settings in the benchmark file, as defaults for its runs."""
 
     @property
     def global_rubric(self) -> Rubric | None:
@@ -42,7 +42,7 @@ class QuestionSource(Protocol):
 
     @property
     def dynamic_rubric(self) -> DynamicRubric | None:
-        """The traits that apply to every answer in which their concept is present."""
+        """The traits that apply to answers in which their concept is present."""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -62,22 +62,21 @@ class QuestionSource(Protocol):
         """Return whether a question with this id exists."""
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError` if it does not exist."""
+        """Return the question with this id. Raises `KeyError` if there is none."""
 
     def written_id(self, question_id: str) -> str:
         """Return a question's id as written in the benchmark, where its Unicode normalization may differ."""
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and text of each of these questions, which may be faster than `get`."""
+        """Yield the id and text of each of these questions. This may be faster than `get`."""
 
     def unfinished_ids(self) -> Collection[str]:
-        """Return the ids of draft questions, which are included in a run only if they are named."""
+        """Return the ids of drafts. Drafts run only if they are named."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits added.
 
-        `trait_names` selects traits; None selects all. Raises `ValueError` if a trait of the question has the same name
-        as a shared trait.
+        Use `trait_names` to select some of them. Raises `ValueError` if the question has a trait of the same name.
         """
 
     def trait_names(self) -> Sequence[str]:

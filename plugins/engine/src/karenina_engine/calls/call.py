@@ -1,7 +1,4 @@
-"""A model call: its target, messages and size, and the interfaces of the objects that handle it.
-
-`PanelModel` is a panel of judges used where a configuration specifies a single judge.
-"""
+"""Model calls, and the interfaces of the objects that handle them."""
 
 from __future__ import annotations
 
@@ -25,7 +22,10 @@ if TYPE_CHECKING:
 
 
 FRAME: Final = 64
-"""The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
+"""The number of tokens that a server adds around the messages of a call.
+
+Also the number of characters counted for the markup of one tool call.
+"""
 
 _PER_CHARACTER: Final = 0.5  # tokens: more than in long texts in alphabetic scripts
 _PER_SIGN: Final = 2.0  # tokens, for texts in other scripts
@@ -33,10 +33,10 @@ PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 
 
 class CallSize(NamedTuple):
-    """The size of a call.
+    """The size of a call, used to estimate its cost.
 
-    `characters` is the length of the call's messages and request. `density` is the maximum number of tokens per
-    character. `turns` is the maximum number of requests, which exceeds 1 only for an agent called as a whole.
+    `characters` is the length of the messages and the request. `density` is the maximum number of tokens per character.
+    `turns` is the maximum number of requests, which is 1 except for agents called as a whole.
     """
 
     characters: int
@@ -45,10 +45,10 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Return the size of a call that sends `messages` and `request`, which is JSON-compatible data or None.
+    """Measure a call that sends `messages` and `request`.
 
-    Each tool call in the messages counts as `FRAME` characters. Only an agent call (`is_agent`) can have more than one
-    turn; the limit is the `max_turns` in its request, or 1 if there is none.
+    Each tool call in the messages adds `FRAME` characters. An agent may take as many turns as its request allows in
+    `max_turns`; any other call takes one.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -62,12 +62,11 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The target of a call: a model reached through one of an adapter's ports, or a service (the port `service`).
+    """The target of a call: a model reached through one of its adapter's ports, or a service.
 
-    `adapter` contains the adapter's interface and version, and `spec` is its specification. `identity` contains all
-    parameters that may change a reply, as JSON-compatible data without secrets. If `by_item` is set, the reply also
-    depends on the question and replicate, as it does for a recording. A run has one endpoint for each combination of
-    model and port.
+    There is one endpoint per model and port. `adapter` is the adapter's interface and version, and `spec` its
+    specification. `identity` holds every parameter that may change a reply, as JSON-compatible data without secrets.
+    Set `by_item` if the reply also depends on the question and replicate, as it does for recordings.
     """
 
     port: PortKind
@@ -80,7 +79,10 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the port, adapter and identity, or `stored_digest` (read from a journal) if it is set."""
+        """The digest of the port, adapter and identity.
+
+        If `stored_digest` is set, it is used instead. This is the case for calls read from a journal.
+        """
         if self.stored_digest is not None:
             return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
@@ -89,16 +91,15 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call:
-    """A call to be made.
+    """A single call.
 
-    `messages` are sent to the model; for an agent's turn, they are the agent's messages and its trace so far. `request`
-    contains everything else that determines the reply, as JSON-compatible data: the schema, or an agent's tools and
-    limits. `notes` records how long the reply took and how many retries it needed; it is complete when the reply is
-    stored.
+    `messages` are the messages to send. For an agent's turn, they include its trace so far. `request` holds everything
+    else that determines the reply, such as the schema or the agent's tools and limits. `notes` records the duration and
+    the number of retries, and is complete once the reply has been stored.
 
-    A call that is not `self_contained` also leaves files that other calls read, so a resumed run does not reuse its
-    stored reply. A `composite` call consists of other calls, such as an agent's turns, which are made and counted
-    separately; the composite call itself is not limited, retried or counted.
+    Set `self_contained` to False if the call leaves behind files that other calls read. A resumed run makes such a call
+    again instead of using its stored reply. A `composite` call is made up of other calls, such as the turns of an
+    agent. Those are limited, retried and counted; the composite call is not.
     """
 
     endpoint: Endpoint
@@ -111,15 +112,14 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether the call is to a model rather than to a service, which has no limit, tokens or price."""
+        """Whether this is a call to a model rather than to a service. Services have no limit, tokens or price."""
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """The SHA-256 digest of everything that determines the reply: endpoint, messages, request, replicate and
-        sample. If the endpoint is `by_item`, the question and task are included too.
+        """The key of the stored reply: a SHA-256 digest of everything that determines it.
 
-        Calls with the same key are identical, and share a single reply.
+        Calls with the same key are identical and share one reply.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -133,7 +133,7 @@ class Call:
         return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
-        """Return the call with the key it would have for an endpoint with this digest."""
+        """Return a copy of this call for an endpoint with the given digest."""
         return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
@@ -141,8 +141,8 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` from its last attempt.
 
-    A cancelled call has neither; its outcome is reported to observers but not stored. `files` are the files that the
-    adapter kept for the item.
+    A cancelled call has neither, and its outcome is reported but not stored. `files` are the files that the adapter
+    kept for the item.
     """
 
     reply: Reply | None
@@ -152,9 +152,9 @@ class CallOutcome:
 
 
 class CallRecord(Protocol):
-    """The parts of a call that stores, ledgers and budgets use.
+    """The part of a call that is used for storing replies and counting costs.
 
-    This is either a `Call` or the record of a call in another process.
+    This is either a `Call` or the record of a call made by another process.
     """
 
     @property
@@ -186,81 +186,84 @@ class CallRecord(Protocol):
         """Whether the call is to a model rather than to a service."""
 
     def with_endpoint_digest(self, digest: bytes) -> CallRecord:
-        """Return the call with the key it would have for an endpoint with this digest."""
+        """Return a copy of this call for an endpoint with the given digest."""
 
 
 class ReplyStore(Protocol):
-    """A store for replies, which ensures that no completed call is made twice."""
+    """A store for replies, so that no call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if the call has to be made.
+        """Look up the outcome of an identical call.
 
-        If the result is None, the caller must call `store` or `leave`. Raises `PortError` if nothing is stored and no
-        calls may be made.
+        Returns None if the call has to be made. The caller must then call `store` or `leave`. Raises `PortError` if
+        there is no stored outcome and calls are not allowed.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
-        """Store the outcome of a call. Once the returned awaitable completes, the outcome will survive the end of the
-        process.
+        """Store the outcome of a call.
 
-        Awaiting it may raise `PortError` if the reply cannot be stored.
+        Await the result to be sure that the outcome survives the end of the process. This may raise `PortError`.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Record that a call that was not found will not be made after all, or that its outcome cannot be stored."""
+        """Give up on a call that `find` did not find, without storing an outcome."""
 
 
 class BudgetGuard(Protocol):
-    """The budget for calls: `karenina_engine.cost.budget.Budget`, or a proxy for a budget in another process."""
+    """The budget for calls.
+
+    This is `karenina_engine.cost.budget.Budget`, or a proxy for a budget in another process.
+    """
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the call's expected maximum cost, and return the reservation's id for use with `release`.
+        """Reserve the expected maximum cost of a call, and return an id to pass to `release`.
 
         Raises `OverBudget` if the budget does not cover the call.
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+        """Return whether a call with this reservation can still be made.
 
-        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        Other calls may have cost more than expected in the meantime. Returns True for 0 and other numbers that have no
+        reservation.
         """
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count a call's actual cost in picodollars.
+        """Add the actual cost of a call, in picodollars.
 
-        If the cost is unknown (None), count the expected maximum instead.
+        If the cost is None, the expected maximum is used instead.
         """
 
     def release(self, reserved: int) -> None:
-        """Release a reservation after the call's actual cost has been counted."""
+        """Release a reservation. Call `spend` first."""
 
 
 class CallListener(Protocol):
-    """A listener that is notified of a run's calls: `karenina_engine.progress.observers.Observers`."""
+    """A listener for the calls of a run, such as `karenina_engine.progress.observers.Observers`."""
 
     observes_calls: bool
     """Whether any observer observes calls."""
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a call is starting, and return a function that reports its outcome."""
+        """Report the start of a call, and return a function that reports its outcome."""
 
 
 class CallLedger(Protocol):
-    """A ledger that records the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
+    """A ledger for the usage of calls, such as `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a completed call, and return its cost in picodollars, or None if the cost is unknown."""
+        """Count a call that was made, and return its cost in picodollars, if known."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that had already been stored, or was shared with an identical call."""
+        """Count a reply that was taken from the store or shared with an identical call."""
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """Counts of calls: `made`, `cached` (answered by a stored or shared reply) and `failed`.
+    """The number of calls that were `made`, `cached` and `failed`.
 
-    `used` is the usage of the calls that were made, and `saved` that of the cached replies. `unknown_ends` counts the
-    replies that ended for an unknown reason, by server and reason.
+    A cached call was answered by a stored or shared reply. `used` is the usage of the calls made, and `saved` is the
+    usage of the cached replies. `unknown_ends` counts replies that ended for an unknown reason, by server and reason.
     """
 
     made: int = 0
@@ -281,9 +284,10 @@ class CallCounts:
 
 
 class PanelModel(ModelConfig):
-    """A panel of judges in place of a single judge. Results contain its `id` and names, but it is never called itself.
+    """A panel of judges that takes the place of a single judge.
 
-    `members` are the judges asked about every answer, and `others` are those asked about only some answers.
+    It is never called itself, but its `id` and names appear in results. `members` judge every answer; `others` judge
+    only some of them.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

@@ -1,7 +1,6 @@
-"""The steps of a model call: stored replies, identical calls in flight, budget, limits, retries, and then the adapter.
+"""Making model calls with everything a run adds to them: stored replies, limits, retries and the budget.
 
-`karenina_engine.run.port_factory` describes a request as a `Call` and passes it to `CallRunner.make`. This module
-contains everything that a run adds to a call, for all ports and adapters.
+`karenina_engine.run.port_factory` turns a request into a `Call` and passes it to `CallRunner.make`.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ logger = logging.getLogger("karenina")
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 _LEAST_WAIT = 0.001
-"""Waits shorter than this many seconds are not counted; even a call that need not wait takes some time."""
+"""The shortest wait, in seconds, that is counted as waiting."""
 
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
 class _CallInFlight:
-    """A call in flight that identical calls are waiting for. `outcome` remains None if the call was cancelled."""
+    """A call in flight, with identical calls waiting for it. `outcome` is None if it was cancelled."""
 
     ended: asyncio.Event | None = None  # created by the first call that waits; usually none does
     outcome: CallOutcome | None = None
@@ -55,8 +54,8 @@ class _CallInFlight:
 class CallRunner:
     """Makes the model calls of a run.
 
-    If `reply_store` is None, replies are not stored; if `ledger` and `budget` are None, costs are not counted.
-    `storing` is the number of replies currently being stored.
+    Replies are stored only if there is a `reply_store`, and costs are counted only if there is a `ledger` and a
+    `budget`. `storing` is the number of replies being stored right now.
     """
 
     limits: ConcurrencyLimits
@@ -71,7 +70,7 @@ class CallRunner:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls in flight, plus the number of replies being stored."""
+        """The number of calls in flight and of replies being stored."""
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
@@ -80,11 +79,11 @@ class CallRunner:
         return taken
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
+        """Make a call, or reuse the reply to an identical call.
 
-        Without a reply store, every call is sent, even if it is identical to another. `send` makes one request, and may
-        be called several times. Raises `PortError` if no attempt succeeded (a stored or shared error is raised again)
-        or the reply cannot be stored, and `OverBudget` if the budget does not cover the call.
+        The reply may come from the reply store or from an identical call in flight. Otherwise, `send` is called,
+        possibly several times. Without a reply store, replies are never reused. Raises `PortError` if the call fails or
+        its reply cannot be stored, and `OverBudget` if the budget does not cover it.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -118,9 +117,9 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call, stored or in flight, or None if this call has to be made.
+        """Look up an identical call, waiting for it if it is in flight.
 
-        Waits for an identical call in flight to end. If this call has to be made, it is registered as being in flight.
+        Returns None if there is none. The call is then registered as being in flight.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -138,10 +137,10 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the call's outcome, and then pass it to the calls waiting for it.
+        """Store the outcome of a call and pass it on to the calls waiting for it.
 
-        If `outcome` is None, the call was cancelled: nothing is stored, and the next waiting call is made instead.
-        Raises `PortError` if the outcome cannot be stored.
+        If `outcome` is None, the call was cancelled, and the next waiting call is made instead. Raises `PortError` if
+        the outcome cannot be stored.
         """
         mine = self._in_flight[call.key]
         self.storing += 1
@@ -163,9 +162,9 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps it needs (budget, limits, retries, observers).
+        """Choose the steps that a call needs, and return an awaitable that makes it.
 
-        A composite call is only observed, and a call to a service only retried and observed.
+        Composite calls are only observed. Calls to services are retried and observed.
         """
         if call.composite:
             making = send()
@@ -179,10 +178,7 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Make the call, and report its start and outcome to the observers.
-
-        If the call is cancelled, the outcome has neither a reply nor an error.
-        """
+        """Make the call, and report its start and outcome to the observers."""
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
@@ -196,9 +192,9 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Count a model's reply in `tally`. Replies to composite calls, or from services, are not counted.
+        """Add a model's reply to `tally`, unless the call was composite.
 
-        If the reply ended for an unknown reason, that is counted too, and may log a warning.
+        Also checks whether the reply ended for an unknown reason.
         """
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
@@ -207,10 +203,10 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason, and log a warning the first time this model's server gives
-        it.
+        """Count a reply that ended for an unknown reason.
 
-        Because a reason may contain an id, reasons beyond a server's first `_MOST_REASONS` are counted together.
+        A warning is logged the first time a server gives a reason. Reasons may contain ids, so only the first
+        `_MOST_REASONS` of a server are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -221,9 +217,9 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, retrying as the policy allows. Raises `PortError` if no attempt succeeds.
+        """Call a service, with retries. Raises `PortError` if every attempt fails.
 
-        The call's notes get the time taken, without the delays before retries.
+        The time taken is added to the call's notes, not including delays between attempts.
         """
         self.limits.services += 1
         began = time.monotonic()
@@ -234,9 +230,9 @@ class CallRunner:
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
-        """Make the call once the budget covers it.
+        """Wait until the budget covers the call, then make it.
 
-        Raises `OverBudget` if the budget is exhausted first, and `PortError` if no attempt succeeds.
+        Raises `OverBudget` if the budget runs out first, and `PortError` if the call fails.
         """
         reservation = _Reserved(budget, call)
         await reservation.renew()
@@ -246,9 +242,9 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger, and its cost in the budget.
+        """Record the usage of a request in the ledger and its cost in the budget.
 
-        Without a ledger, nothing is recorded, not even in the budget.
+        Does nothing if there is no ledger.
         """
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
@@ -256,11 +252,11 @@ class CallRunner:
                 self.budget.spend(call, usage, cost)
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, retrying as the policy allows.
+        """Make the call within the server's limit, with retries.
 
-        The usage of every attempt is recorded as it is made, and the usage of the reply or error returned includes that
-        of failed attempts. While a call waits to be retried, its reservation is released so that other calls can be
-        made. Raises the `PortError` from the last attempt if none succeeds.
+        Failed attempts count too: their usage is recorded, and is included in that of the final reply or error. While
+        the call waits for its next attempt, its reservation is released for other calls. Raises the `PortError` from
+        the last attempt if every attempt fails.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -309,9 +305,9 @@ class CallRunner:
                 await reservation.renew()
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
-        """Return a stored reply, or raise a copy of a stored error, as if the call had just been made.
+        """Return a stored reply, or raise a copy of a stored error.
 
-        The notes and files stored with a reply are added to the current item. A model's reply is counted as cached.
+        Notes and files that were stored with the reply are added to the current item.
         """
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)
@@ -328,7 +324,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Note that a call is starting (`change` is 1) or ending (-1), and update the time during which calls are open."""
+    """Update the time during which calls are open. `change` is 1 when a call starts and -1 when it ends."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -343,7 +339,7 @@ class _Reserved:
     number: int | None = None
 
     async def renew(self) -> None:
-        """Release the current reservation, if any, and reserve the call's expected maximum cost.
+        """Release the current reservation, if any, and make a new one.
 
         Raises `OverBudget` if the budget does not cover the call.
         """
@@ -351,11 +347,10 @@ class _Reserved:
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call may be made now with its current permit.
+        """Return whether the call can be made now, with the permit it has.
 
-        If other calls have cost more than expected since the reservation was made, the permit is released and the
-        reservation renewed, and the call needs a new permit. Raises `OverBudget` if the budget does not cover the
-        renewed reservation.
+        If other calls have cost more than expected, the permit is released and the reservation renewed, and the call
+        needs another permit. Raises `OverBudget` if the budget does not cover the call anymore.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)
@@ -375,7 +370,7 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Return a clause stating how many replies from a model's server ended for an unknown reason.
+    """Describe how many replies from a server ended for an unknown reason.
 
     `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
     """

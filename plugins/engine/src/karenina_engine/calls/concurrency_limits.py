@@ -1,15 +1,14 @@
-"""Limits on calls in flight: one per server, which adapts during the run, and one for all servers together.
+"""Limits on the number of calls in flight, per server and in total.
 
-Each call to a server (the models with the same interface, name and base URL) needs a permit. It is not known in advance
-how many calls a server can handle, so the number of permits adapts. It doubles with each round of replies until the
-server refuses a call (with status 429, for example). It is then halved, quickly returns to just below the number at
-which the server refused, and from there increases by one permit at a time, more slowly after each further refusal.
-Simultaneous refusals of calls in flight count as one. (This is TCP's congestion control: V. Jacobson, Congestion
-avoidance and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls
-have no effect (`karenina_engine.calls.overload_detection`).
+A server is identified by interface, name and base URL. We do not know how many calls it can handle, so its limit adapts
+as in TCP congestion control (V. Jacobson, Congestion avoidance and control, SIGCOMM 1988). The limit doubles with each
+round of replies until the server refuses a call, for example with status 429. It is then halved, quickly grows to just
+below the number that was refused, and continues from there one permit at a time. This search slows down with each
+refusal. Several refusals at the same time count as one. Refusals that have nothing to do with the number of calls are
+ignored; see `karenina_engine.calls.overload_detection`.
 
-A server that accepts every call but makes it wait never refuses one. For this reason, doubling also stops when more
-permits bring no more replies.
+Some servers never refuse calls but queue them. The limit therefore also stops doubling when more permits do not lead to
+more replies.
 """
 
 from __future__ import annotations
@@ -41,12 +40,15 @@ _GIVING_UP_PAUSE = 0.1  # for a server that is no longer expected to reply
 
 
 def server_of(model: ModelConfig) -> Server:
-    """Return the key of a model's server: models with the same interface, name and base URL share permits."""
+    """Return the key of a model's server. Models with the same interface, name and base URL share permits."""
     return (model.interface, model.model_name, model.endpoint_base_url)
 
 
 def is_refusal(error: PortError) -> bool:
-    """Return whether the server refused a call because of its load: a rate-limit error, or status 429, 503 or 529."""
+    """Return whether the server refused a call because it is overloaded.
+
+    This is the case for rate-limit errors and for status 429, 503 or 529.
+    """
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
 
@@ -66,10 +68,10 @@ class Bounds:
 class Concurrency:
     """The limits set by a configuration.
 
-    `most` is the limit for all servers together, or None for no limit. `models` maps model ids to fixed limits. Other
-    servers start with `start` permits and have no more than `ceiling`. If an adapter declares a limit, it replaces
-    `ceiling`, and also `start` if `start` is None. `part` contains the index of a worker and the number of workers;
-    each worker gets an equal share of the permits.
+    `most` limits the calls to all servers together; None means no limit. `models` contains fixed limits by model id.
+    All other servers start with `start` permits and never exceed `ceiling`. A limit declared by an adapter replaces
+    `ceiling`, and `start` if that is None. `part` is the index of a worker and the number of workers, which share the
+    permits equally.
     """
 
     start: int | None = None
@@ -79,18 +81,17 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers, so that all workers together have the limits of a single
-        process.
+        """Return the limits for one of several workers.
 
-        Each worker gets at least one permit, so if there are more workers than permits, together they exceed the limit.
+        Every worker gets at least one permit, so the total is exceeded if there are more workers than permits.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return the bounds for the model's server, as this worker's share of the permits.
+        """Return this worker's bounds for the model's server.
 
-        `declared` is the number declared by the model's adapter, or None. It is ignored if the model has a fixed limit.
+        `declared` is the limit declared by the model's adapter, if any. A fixed limit for the model takes precedence.
         """
         fixed = self.models.get(model.id)
         if fixed is not None:
@@ -102,15 +103,16 @@ class Concurrency:
 
 
 def _share_of(permits: int, worker: int, workers: int) -> int:
-    """Return one worker's share of `permits`, which is always at least 1."""
+    """Return one worker's share of `permits`, at least 1."""
     return max(1, (permits + workers - 1 - worker) // workers)
 
 
 class ServerLimiter:
     """Limits the calls to one server.
 
-    A call gets its permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`,
-    `on_overload` or `release`, depending on its outcome. A call waiting to be retried has no permit.
+    A call needs a permit, from `acquire` or, if that returns 0, from `wait`. Return the permit with `on_success`,
+    `on_overload` or `release`, depending on how the call ended. A call does not hold a permit while it waits for a
+    retry.
     """
 
     __slots__ = (
@@ -165,10 +167,9 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Apply `bounds` in addition to the current bounds, and lower the current limit to the new `start` if it is
-        higher.
+        """Narrow the current bounds to `bounds`.
 
-        The limit becomes fixed if either of the bounds is.
+        The current limit is lowered to the new `start` if necessary. It becomes fixed if either of the bounds is fixed.
         """
         current = self._bounds
         ceiling = min(current.ceiling, bounds.ceiling)
@@ -176,16 +177,18 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit (a number above 0), or 0 if none is free or other calls are waiting, so that this call has
-        to `wait`.
+        """Take a permit if one is free and no other call is waiting, and return its number.
+
+        Otherwise, returns 0, and the call has to `wait`.
         """
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Return a permit as soon as one is free. Calls with the lowest `order` are served first, and equal ones as
-        they came.
+        """Wait for a permit and return it.
+
+        Calls with the lowest `order` go first. Calls with the same order are served in turn.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
@@ -202,7 +205,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return the permit after a reply. A reply may raise the limit, and it ends a pause."""
+        """Return a permit after a reply. This may raise the limit, and ends any pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1
@@ -218,9 +221,9 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return `permit` after the server refused the call. This may lower the limit or pause calls to the server.
+        """Return a permit after the server refused a call. This may lower the limit or pause the server.
 
-        `retry_after` is the delay in seconds requested by the server, or None; it affects only the length of a pause.
+        `retry_after` is the delay in seconds that the server asked for, if any. It only affects the length of a pause.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -239,21 +242,19 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return the seconds since the server's first refusal after its last successful reply, or 0 if there was no
-        refusal.
-        """
+        """Return how long the server has refused every call, in seconds, or 0 if it has not."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
-        """Return the permit after a call whose outcome is unrelated to the server's load."""
+        """Return a permit after a call whose outcome says nothing about the server's load."""
         self.held -= 1
         self._limits.held -= 1
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, unless it is fixed. From the second refusal in a row without a reply, also pause.
+        """Lower the limit, unless it is fixed, and pause after repeated refusals.
 
-        `in_flight` is the number of calls in flight when the server refused one, including that call.
+        `in_flight` is the number of calls in flight when the server refused one, including that one.
         """
         self._refusals += 1
         self._last_before_reduction = self._granted
@@ -263,9 +264,9 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, in_flight: int) -> None:
-        """Halve the limit, and note the number of calls at which the server refused; below it, the limit may grow fast.
+        """Halve the limit, and remember the level at which the server refused.
 
-        Each further refusal at that number halves the speed of the later search beyond it.
+        The limit grows fast up to that level. Every further refusal there halves the speed of the search beyond it.
         """
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
@@ -276,18 +277,21 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to this server's waiting calls, without regard to earlier items at other servers."""
+        """Grant the free permits to this server's waiting calls.
+
+        Earlier items waiting for other servers are not taken into account.
+        """
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Remove the first waiting call, and grant it a permit unless it has been cancelled. A call must be waiting."""
+        """Remove the first waiting call, and grant it a permit unless it was cancelled."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that would get the next permit.
+        """Return the order of the call that is next to get a permit.
 
         Returns None if no call is waiting or no permit is free.
         """
@@ -296,10 +300,7 @@ class ServerLimiter:
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
 
     def _has_free_permit(self) -> bool:
-        """Return whether a call may start now.
-
-        This requires that the server is not paused, and that neither the server nor the run is at its limit.
-        """
+        """Return whether a call may start now."""
         return self.held < int(self.limit) and self._pausing is None and self._limits.held < self._limits.most
 
     def _grant(self) -> int:
@@ -315,7 +316,7 @@ class ServerLimiter:
         return self._granted
 
     def _grow(self) -> None:
-        """Raise the limit after a reply: fast below the number at which the server refused, slowly above it."""
+        """Raise the limit after a reply, quickly up to the level at which the server refused and slowly beyond it."""
         before = int(self.limit)
         ceiling = self._bounds.ceiling
         if self.limit < self._ceiling_seen:
@@ -330,9 +331,9 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """At the end of a round, withdraw the new permits if they did not increase the rate of replies.
+        """End a round, and take back the new permits if they did not lead to more replies per second.
 
-        `permits` is the number of permits before the reply, and therefore the number of replies that end a round.
+        `permits` is the number of permits before the reply, and so the number of replies in the round.
         """
         this = self._round
         this.replies += 1
@@ -352,11 +353,10 @@ class ServerLimiter:
             reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Grant no permits for a while, because the server has only refused calls and would refuse more.
+        """Pause the server, because it keeps refusing calls.
 
-        The pause doubles with each refusal. It lasts at least `retry_after` seconds (if not None), but no longer than
-        `_LONGEST_PAUSE`, or `_GIVING_UP_PAUSE` once the server has refused all calls for longer than the run's
-        patience.
+        Each pause is twice as long as the one before. It lasts at least `retry_after` seconds, if given, but at most
+        `_LONGEST_PAUSE`, or `_GIVING_UP_PAUSE` after the server has used up the run's patience.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -371,7 +371,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _end_pause(self) -> None:
-        """End the pause, if there is one, without waking any waiting calls."""
+        """End the pause, if any, without waking the calls that are waiting."""
         if self._pausing is not None:
             self._pausing.cancel()
             self._pausing = None
@@ -379,11 +379,12 @@ class ServerLimiter:
 
 @dataclass(slots=True)
 class ConcurrencyLimits:
-    """The limiters for all servers of a run. `bounds` returns the bounds for a model's server.
+    """The limiters for all servers of a run.
 
-    `most` is the limit for all servers together. `changed` is set whenever the capacity changes. `clock` returns the
-    time in seconds. If a server has refused all calls for longer than `patience` seconds, pauses become short, so that
-    the remaining calls to that server fail soon. `services` is the number of services being called; they have no limit.
+    `bounds` is a function that returns the bounds for a model's server. `most` limits all servers together. `changed`
+    is set whenever the capacity changes, and `clock` returns the time in seconds. Pauses become short when a server has
+    refused all calls for more than `patience` seconds, so that the remaining calls fail soon. `services` is the number
+    of services being called, which have no limit.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -396,9 +397,7 @@ class ConcurrencyLimits:
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
 
     def limiter(self, model: ModelConfig) -> ServerLimiter:
-        """Return the limiter for the model's server, creating it with this model's bounds on the first call to that
-        server.
-        """
+        """Return the limiter for the model's server, creating it if necessary."""
         server = server_of(model)
         limiter = self._limiters.get(server)
         if limiter is None:
@@ -406,9 +405,9 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for all `models`.
+        """Create the limiters for `models`.
 
-        If models on the same server have different bounds, the narrowest apply.
+        Models on the same server share the narrowest of their bounds.
         """
         for model in models:
             self.limiter(model).tighten(self.bounds(model))
@@ -420,14 +419,13 @@ class ConcurrencyLimits:
 
     @property
     def answering(self) -> int:
-        """The number of calls that models and services are currently processing."""
+        """The number of calls being processed by models and services."""
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls to the servers used so far could be in flight now, plus the number waiting to be
-        retried.
+        """Return how many calls could be in flight now.
 
-        The second number is counted only up to the first.
+        Calls waiting for a retry are added, up to the same number.
         """
         permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
@@ -437,10 +435,10 @@ class ConcurrencyLimits:
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, starting with the earliest items.
+        """Grant free permits to waiting calls, earliest items first.
 
-        `changed` is the limiter that may have a free permit. If there is no limit for all servers together, only its
-        calls are woken.
+        `changed` is the limiter that may have a free permit. Other servers are considered only if there is a limit for
+        all of them together.
         """
         if self.most == inf:
             changed.wake()
@@ -456,10 +454,7 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round, which ends once there have been as many replies as there are permits.
-
-    It records its start, its limit, and the replies so far.
-    """
+    """A round of replies, which ends after as many replies as there are permits."""
 
     began: float = 0.0
     limit: float = 0.0
@@ -468,7 +463,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round used for comparison: its replies per second (0 if there was no such round) and its limit."""
+    """An earlier round to compare with: its replies per second, or 0 if there was none, and its limit."""
 
     rate: float = 0.0
     limit: float = 0.0

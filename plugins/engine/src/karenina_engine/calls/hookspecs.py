@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Return tool sources for agents. A run opens the sources that apply to its models."""
+    """Return tool sources for agents. They are opened only if they apply to a model in the run."""

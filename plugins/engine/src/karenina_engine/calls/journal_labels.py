@@ -1,4 +1,7 @@
-"""Labels for displaying the run that a journal describes: its models, settings and files. They start nothing."""
+"""Labels that describe the run in a journal: its models, settings and files.
+
+Labels are only displayed. They never start anything.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,19 @@ _OF_A_LABEL: Final = (
     *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
     "agent_max_turns",
 )
-"""The model fields that are read from a journal: names, and parameters that are sent in requests."""
+"""The model fields that are read from a journal."""
 _OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
 _SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
 _LONGEST: Final = 2000
-"""The maximum length of an argument in a printed command; longer arguments are left out."""
+"""The maximum length of an argument in a printed command. Longer ones are left out."""
 _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
-    """A model named in a journal. Its replies are looked up, but its adapter, URL, tools and files are not used.
+    """A model named in a journal.
 
-    `conversations` contains the answers (question and replicate) that the model gave as an agent.
+    Use it to look up stored replies. Its adapter, URL, tools and files are never used. `conversations` lists the
+    answers (question and replicate) that the model gave as an agent.
     """
 
     conversations: set[tuple[str, int]] = Field(default_factory=set, exclude=True, repr=False)
@@ -37,9 +41,10 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """The labels of the last run in a journal. They are not trusted, because the journal may come from a stranger.
+    """The labels of the last run in a journal.
 
-    `questions` is None if the run included all questions in its benchmark.
+    They are untrusted, since the journal may come from anywhere. `questions` is None if the run included the whole
+    benchmark.
     """
 
     benchmark: str | None = None
@@ -52,9 +57,9 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Return the labels in a stored command. Values of the wrong type are ignored.
+        """Read the labels from a stored command, ignoring values of the wrong type.
 
-        Only the file names of the benchmark and output are kept, without their folders.
+        Only the names of the benchmark and output files are kept, not their folders.
         """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
@@ -70,9 +75,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that any file is allowed to set, and the names of all other settings, including unknown
-        ones.
-        """
+        """Split the settings into those that any file may set and the names of all others."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -84,20 +87,19 @@ class JournalLabels:
         return free, [name for name in self.settings if name not in free]
 
     def models(self) -> dict[str, list[ModelLabel]]:
-        """Return the models under `answering_models` and `parsing_models`, without their URLs, keys or files.
+        """Return the models under `answering_models` and `parsing_models`.
 
-        Raises `ConfigError` if a model cannot be read.
+        URLs, keys and files are removed. Raises `ConfigError` if an entry is not a valid model.
         """
         roles = {"answering_models": self.answering, "parsing_models": self.judges}
         return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command described by a journal, quoted and on one line, for display only.
+    """Return the `karenina run` command for a journal, on one line, for display.
 
-    If the benchmark's name is unknown, the command contains the word BENCHMARK. Parts that cannot be shown, including a
-    selection of more than `_MOST_QUESTIONS` questions, are left out and listed on a second line, which is cut off after
-    500 characters. Arguments longer than `_LONGEST` characters are shown as "...".
+    If the name of the benchmark is unknown, the command says BENCHMARK. Long selections and other parts that cannot be
+    shown are listed on a second line of at most 500 characters. Arguments longer than `_LONGEST` are shown as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -126,10 +128,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as an argument for `-a`, in short form if that can express all of it, or otherwise as JSON.
-
-    Fields not in `_OF_A_LINE` are left out.
-    """
+    """Return a model as an argument for `-a`, in short form if possible and as JSON otherwise."""
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -138,9 +137,9 @@ def _spec(entry: Mapping[str, Any]) -> str:
 
 
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
-    """Return the model described by an entry in a journal, without its URL, keys or files.
+    """Build the label for a model in a journal, without its URL, keys or files.
 
-    Only the names of its MCP servers are kept. Raises `ConfigError` if the entry is not a valid model.
+    Of MCP servers, only the names are kept. Raises `ConfigError` if the entry is not a valid model.
     """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
@@ -155,28 +154,25 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in a list, dropping other entries, or an empty list if `value` is not a list."""
+    """Return the tables in a list, or an empty list if `value` is not a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _string_entries(value: Any) -> dict[str, str]:
-    """Return the entries of a table whose values are strings, or an empty dict if `value` is not a table."""
+    """Return the string values of a table, or an empty dict if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:
-    """Return the last part of a path, since the folders of another machine mean nothing here.
-
-    Returns None if `path` is not a string or does not name a file.
-    """
+    """Return the last part of a path, or None if it does not name a file."""
     if not isinstance(path, str) or not path:
         return None
     return PureWindowsPath(PurePosixPath(path).name).name or None
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command will read as an option, or an empty string if `name` is None."""
+    """Return a file name in a form that no command will mistake for an option."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 

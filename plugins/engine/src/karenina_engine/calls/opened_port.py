@@ -1,8 +1,8 @@
 """The ports and tools that a run opens for its models.
 
-Adapter ports send requests and check replies. A judge is called at temperature 0 if the user has not set a temperature
-and the server accepts 0. An agent's run is one call, or one call per turn if the adapter guards its requests. Each tool
-source is opened once per workspace, shared by the agents that use it, and then closed.
+Judges are called at temperature 0 unless the user sets a temperature or the server refuses it. An agent's run is a
+single call, or one call per turn if its adapter supports that. Tool sources are opened once per workspace and shared by
+the agents that use them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class OpenedPort:
-    """An adapter's port, opened for one model. `port` is None in a run without calls.
+    """An adapter's port, opened for one model.
 
-    `open_warm` opens the port without a temperature. It is None unless this port sends temperature 0 because the user
-    set no temperature. `start_tools` adds the tools from the model's servers to an agent's options. It is None if the
-    run starts no tools.
+    `port` is None if the run makes no calls. `open_warm` opens the port again without a temperature; it is only set if
+    temperature 0 was our choice, not the user's. `start_tools` adds the tools of the model's servers to an agent's
+    options, and is None if the run starts no tools.
     """
 
     endpoint: Endpoint
@@ -73,11 +73,11 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Return the reply to a request.
+        """Send a request and return the reply.
 
-        If the server refuses temperature 0, the port is reopened without a temperature for this and all later calls. A
-        request refused by the provider's content filter gets an empty reply, unless it is for a whole agent. Raises
-        `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
+        If the server refuses temperature 0, the port is reopened without a temperature and stays that way. Requests
+        blocked by the provider's content filter get an empty reply, except for whole agents. Raises `PortError` if the
+        call fails or the reply is unusable.
         """
         port = self.port
         if port is None:
@@ -102,9 +102,10 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model at temperature 0.
+    """Return a judge's model with temperature 0.
 
-    The model is returned unchanged if it sets a temperature, or if its adapter replays recordings or does not use one.
+    Models with their own temperature are returned unchanged, as are those whose adapter replays recordings or does not
+    use a temperature.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
@@ -112,14 +113,14 @@ def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
 
 
 def _refuses_temperature(error: PortError) -> bool:
-    """Return whether the server's error message mentions the temperature, as it would when refusing temperature 0."""
+    """Return whether the error message mentions the temperature."""
     return error.category is ErrorCategory.PERMANENT and "temperature" in str(error).lower()
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
     """Run an agent to completion, and return its reply.
 
-    Raises `PortError` if the agent fails. The error's `partial` is the conversation so far, or None if there is none.
+    Raises `PortError` if the agent fails. The conversation so far is available as `partial`.
     """
     info = request.info
     asked = _describe(options)
@@ -134,7 +135,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
 
     def send() -> Awaitable[AgentReply]:
-        """Run the agent in one call, or turn by turn if the call is composite."""
+        """Run the agent, turn by turn if the call is composite."""
         if composite:
             return _run_turns(opened, request, options, calls, call.notes)
         return _run_whole(opened, request, options)
@@ -148,7 +149,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
 
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
-    """Run an agent as a single call, which is limited and retried as a whole. Raises `PortError` if it fails."""
+    """Run an agent as a single call. Raises `PortError` if it fails."""
     reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
     return reply
 
@@ -156,9 +157,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are separate calls, and add the notes from the turns to `notes`.
+    """Run an agent with a separate call for each turn, adding their notes to `notes`.
 
-    If the agent's tools fail to start, they are retried like a failed call.
+    If the agent's tools do not start, starting them is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -167,7 +168,7 @@ async def _run_turns(
         endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
 
         async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            """Make a turn as a separate call that includes the conversation so far."""
+            """Make one turn as a separate call. It includes the conversation so far."""
             call = Call(endpoint, [*request.messages, *trace], info, asked)
             return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
@@ -180,8 +181,7 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Start the model's tool servers, and return the options with their tools added, or unchanged if the run starts no
-    tools.
+    """Start the model's tool servers, and return the options with their tools added.
 
     Raises `PortError` if the servers cannot be started.
     """
@@ -189,7 +189,7 @@ async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the parts of an agent's options that determine its replies, as JSON-compatible data."""
+    """Return the agent options that determine its replies, as JSON-compatible data."""
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -198,7 +198,7 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 
 
 def _clean_trace(reply: AgentReply) -> AgentReply:
-    """Return the reply with any lone surrogates in its trace replaced, and with its usage made valid."""
+    """Replace lone surrogates in the reply's trace, and fix invalid usage."""
     trace = tuple(Message.from_dict(replace_surrogates_in(message.to_dict())) for message in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
 
@@ -207,8 +207,8 @@ def _clean_trace(reply: AgentReply) -> AgentReply:
 class ToolSessions:
     """The open tool sources of a run.
 
-    There is one session for each combination of source, workspace and `mcp_` fields; models with the same fields share
-    it. A session lasts as long as items are using its workspace or, without a workspace, as long as the run.
+    Models with the same `mcp_` fields share a session for each source and workspace. A session stays open while items
+    use its workspace, or for the whole run if there is no workspace.
     """
 
     plugins: Plugins
@@ -217,20 +217,20 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """Return the tools configured for the model, opened in the given workspace.
+        """Return the model's tools, opened in the given workspace.
 
-        Raises `PortError` if a source cannot be opened; the next call then tries again.
+        Raises `PortError` if a source cannot be opened. You may then try again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         opened = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
-        """Record that an item is using the workspace, until `leave` has been called as many times as `enter`."""
+        """Note that an item uses the workspace. Call `leave` when it has finished."""
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Record that an item has left the workspace, and close the workspace's sources after the last item."""
+        """Note that an item has finished with the workspace, and close its sources after the last one."""
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -246,9 +246,9 @@ class ToolSessions:
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
-        """Return the tools from a source, opening it if it is not already open.
+        """Return the tools of a source, opening it if necessary.
 
-        If the source cannot be opened, raises `PortError` and forgets the source, so that the next call tries again.
+        Raises `PortError` if this fails. The next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, workspace)
@@ -273,7 +273,10 @@ class ToolSessions:
 
 
 class _Session:
-    """An open source, held in its own task, because it must be exited in the task in which it was entered."""
+    """An open source, held by its own task.
+
+    The source has to be exited in the task that entered it.
+    """
 
     def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
         self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
@@ -281,14 +284,14 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, or cancel it if it is still opening, and return the task that does so."""
+        """Start closing the source, and return the task to wait for. A source that is still opening is cancelled."""
         self._over.set()
         if not self.tools.done():
             self._task.cancel()
         return self._task
 
     async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
-        """Open the source, and keep it open until `end` is called. Errors are set on `tools`, not raised here."""
+        """Open the source and keep it open until `end` is called. Errors are set on `tools`."""
         try:
             async with source.open(model, workspace) as tools:
                 self.tools.set_result(tools)
@@ -302,7 +305,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
-        """Make an error the result of `tools`, or log it as a warning if the source is already open."""
+        """Set an error as the result of `tools`, or log a warning if the source is already open."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return
@@ -320,9 +323,9 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why the model cannot use its configured tools. No source is opened.
+    """Yield a message for each reason why a model cannot use its tools, without opening any.
 
-    Nothing is yielded for adapters that replay recordings or start tools themselves.
+    Adapters that replay recordings or start the tools themselves have no such problems.
     """
     if spec.recorded or spec.starts_tools:
         return
@@ -350,7 +353,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
 
 
 def _missing(plugins: Plugins) -> str:
-    """Return a message about MCP servers for which no plugin is available."""
+    """Return an error message for MCP servers without a plugin that can start them."""
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))

@@ -1,11 +1,10 @@
-"""Overload detection: does a server refuse calls because too many are in flight, or does it refuse some at any load?
+"""Overload detection: telling overload apart from a server that fails at random.
 
-A limiter that treats each refusal as overload, as TCP treats each loss as congestion, ends up making one call at a time
-if a server refuses a tenth of all calls at random. The share of refused calls distinguishes the two causes: overload
-vanishes when fewer calls are made concurrently, whereas a constant share does not. Therefore, after each reduction, the
-share is measured at the lower level (number of calls in flight). If the share has not fallen, the refusals are no
-reason to reduce the number of calls in flight. This finding expires: after a certain number of calls, the next refusal
-causes another reduction and a new measurement.
+If a server refuses a tenth of all calls at random, a limiter that treats every refusal as overload ends up making one
+call at a time. What tells the two apart is the share of refused calls: it drops with fewer calls in flight if the
+server is overloaded, and stays the same otherwise. So after each reduction, we measure the share at the lower level. If
+it has not dropped, refusals no longer reduce the limit. This finding expires after some calls, and the next refusal
+starts another measurement.
 """
 
 from __future__ import annotations
@@ -17,27 +16,23 @@ from math import sqrt
 from typing import Final
 
 _ENOUGH: Final = 16
-"""The minimum number of calls at the lower level from which a share is estimated."""
+"""The minimum number of calls at the lower level for an estimate."""
 _MEMORY: Final = 64.0
 """The maximum number of past calls that a share covers."""
 _LARGEST: Final = 0.5
 """A share above this is overload, at any level."""
 _FIRST: Final = 3
-"""If this many calls directly after a reduction are all refused, there are still too many calls in flight."""
+"""If the first calls after a reduction are all refused, this many are enough to reduce again."""
 _STREAK, _AMONG = 8, 10
 """This many refusals among this many consecutive calls are overload."""
 _CHANCE: Final = 3.0
-"""The number of standard errors by which shares may differ by chance."""
+"""How many standard errors two shares may differ by chance."""
 _VALID: Final = 32.0
-"""The number of calls for which a finding is valid, for each call that was measured."""
+"""How many calls a finding remains valid, for each call that was measured."""
 
 
 class RefusalCause(Enum):
-    """The cause of a refusal.
-
-    Either too many calls were in flight, the server refuses a share of calls regardless of their number, or the cause
-    is not yet known.
-    """
+    """The cause of a refusal: too many calls, a constant share of refusals, or not known yet."""
 
     OVERLOAD = auto()
     CONSTANT = auto()
@@ -52,33 +47,29 @@ class _Share:
     refused: float = 0.0
 
     def add_call(self) -> None:
-        """Count a call. After `_MEMORY` calls, older calls and refusals lose weight."""
+        """Count a call. Older calls and refusals lose weight after `_MEMORY` calls."""
         self.calls += 1
         if self.calls > _MEMORY:
             self.calls *= 0.75
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
-        """Count the refusal of a call that has already been counted.
-
-        If `refused` would exceed `calls`, `calls` is raised to it.
-        """
+        """Count a refusal. The call itself must have been counted before."""
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
     def exceeds(self, other: _Share) -> bool:
-        """Return whether this share exceeds `other` by more than chance explains. Both must contain calls."""
+        """Return whether this share is significantly larger than `other`. Neither may be empty."""
         pooled = (self.refused + other.refused) / (self.calls + other.calls)
         error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
 
 
 class OverloadDetector:
-    """Compares the share of refused calls at two concurrency levels while there are refusals.
+    """Compares the share of refused calls at two levels of concurrency.
 
-    `add_call` counts each call that starts, and `judge` counts each refusal of a call that started after the last
-    reduction. The limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that
-    refusal.
+    Call `add_call` for each call that starts, and `judge` for each refusal of a call that started after the last
+    reduction. The limiter lowers its limit if the answer is `OVERLOAD`.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
@@ -96,16 +87,19 @@ class OverloadDetector:
 
     @property
     def measuring(self) -> bool:
-        """Whether calls were refused at the lower level, but too few calls were made there to estimate the share."""
+        """Whether there are refusals at the lower level, but not enough calls yet for an estimate."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
-        """Count a call that is starting, where `level` is the number of calls in flight, including this one."""
+        """Count a call that is starting. `level` is the number of calls in flight, including this one."""
         self._calls += 1
         (self._below if level < self._level else self._above).add_call()
 
     def judge(self, number: int, level: int) -> RefusalCause:
-        """Count the refusal of call `number` at a time when `level` calls were in flight, and return its cause."""
+        """Count a refusal, and return its likely cause.
+
+        `number` is the number of the refused call, and `level` is how many calls were in flight.
+        """
         self._refused += 1
         self._last.append(number)
         below = level < self._level
@@ -115,7 +109,7 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many of the latest calls were refused that the cause is certainly overload.
+        """Return whether so many recent calls were refused that it must be overload.
 
         `number` is the number of the call that was just refused.
         """
@@ -124,9 +118,9 @@ class OverloadDetector:
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
     def _classify_below(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal below the level of the last reduction.
+        """Find the cause of a refusal below the level of the last reduction.
 
-        If the cause is overload, the measurement starts again; if it is a constant share, the finding is recorded.
+        Overload starts the measurement again. A constant share is recorded as a finding.
         """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
@@ -135,9 +129,9 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal at or above the level of the last reduction.
+        """Find the cause of a refusal at or above the level of the last reduction.
 
-        Without a valid measurement below that level, the refusal is taken to mean overload.
+        This is assumed to be overload unless there is a valid measurement.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
@@ -148,17 +142,17 @@ class OverloadDetector:
         return self._constant() if self._level else RefusalCause.CONSTANT
 
     def _constant(self) -> RefusalCause:
-        """Record that the share of refusals is constant until this finding expires, and return `CONSTANT`."""
+        """Record that the share of refusals is constant, and return `CONSTANT`. The finding expires."""
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
         self._above = _Share()
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Record a refusal due to overload at `level`, and return `OVERLOAD`.
+        """Record an overload at `level`, and return `OVERLOAD`.
 
-        A new measurement starts below `level`. With `keep`, the counts already measured there are kept. `certain` means
-        that no other cause is possible.
+        This starts a new measurement below `level`. Pass `keep` to keep what has been measured there so far, and
+        `certain` if there can be no other cause.
         """
         self._level = level
         self._certain = certain

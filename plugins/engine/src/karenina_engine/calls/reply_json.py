@@ -1,4 +1,4 @@
-"""Model replies and call errors as JSON, in the form stored in a journal."""
+"""Replies and call errors in the JSON form used by the journal."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 
 def is_reusable(reply: Reply) -> bool:
-    """Return whether the reply can be reused for an identical call.
+    """Return whether a stored reply can be used for an identical call.
 
-    A reply is not reusable if it was cut short or filtered, if it is a parser reply without complete JSON, or if it has
-    no content (as stored by older versions).
+    Replies that were cut short, filtered, empty or without complete JSON cannot.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -40,9 +39,9 @@ def is_reusable(reply: Reply) -> bool:
 
 
 def is_empty(reply: Reply) -> bool:
-    """Return whether a model's reply has no content although it ended normally.
+    """Return whether a model's reply ended normally but has no content.
 
-    Parser replies are never treated as empty. Older versions stored empty replies; this version does not.
+    Only older versions stored such replies. Parser replies are never treated as empty.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -59,17 +58,17 @@ def dump_reply(reply: Reply) -> str:
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Return the reply in a JSON string written by `dump_reply`. `port` is the kind of port through which it came.
+    """Load a reply from a string written by `dump_reply`. `port` is the kind of port it came from.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string was not written by `dump_reply`.
+    Raises `KeyError`, `TypeError`, `ValueError` or similar if the string is invalid.
     """
     return _READERS[port](json.loads(text))
 
 
 def dump_error(error: PortError) -> str:
-    """Return the error of a call as a JSON string that `load_error` can read.
+    """Serialize the error of a call for `load_error`.
 
-    Its `attempts` become part of the message, and its `retry_after` is not included.
+    `attempts` becomes part of the message, and `retry_after` is dropped.
     """
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
@@ -82,9 +81,9 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Return the error in a JSON string written by `dump_error`.
+    """Load an error from a string written by `dump_error`.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string was not written by `dump_error`.
+    Raises `KeyError`, `TypeError`, `ValueError` or similar if the string is invalid.
     """
     values = json.loads(text)
     partial = values.get("partial")
@@ -98,7 +97,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Return a copy of the error for another caller, since an exception object belongs to a single traceback."""
+    """Copy an error so that it can be raised for another caller with its own traceback."""
     return PortError(
         str(error),
         category=error.category,
@@ -110,17 +109,17 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Return `value` as a JSON string that can be written to any file, because lone surrogates are escaped.
+    """Serialize `value` as JSON. Lone surrogates are escaped, so the string can be written to any file.
 
-    Raises `TypeError` if `value` has no JSON equivalent.
+    Raises `TypeError` if `value` cannot be represented in JSON.
     """
     return dump_json_bytes(value).decode()
 
 
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
-    """Return `value` as UTF-8-encoded JSON, without sorting the keys.
+    """Serialize `value` as UTF-8-encoded JSON. Keys are not sorted.
 
-    `fallback` converts values that have no JSON equivalent. Without a fallback, such values raise `TypeError`.
+    `fallback` converts values that JSON does not support. Without it, they raise `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -129,13 +128,13 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 
 def _dump_usage(usage: Usage) -> list[int]:
-    """Return a usage as a list of counts that `_load_usage` can read."""
+    """Return a usage as a list of counts, for `_load_usage`."""
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
     return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
 
 
 def _dump_common(reply: Reply) -> dict[str, Any]:
-    """Return the fields common to all replies. Default values are left out, except the usage."""
+    """Return the fields that all replies have in common. Apart from the usage, default values are left out."""
     values: dict[str, Any] = {"usage": _dump_usage(reply.usage)}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
@@ -147,14 +146,14 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 
 
 def _load_usage(counts: Any) -> Usage:
-    """Return the usage in a list written by `_dump_usage`. Raises `ValueError` if it is not such a list."""
+    """Load a usage from a list of counts. Raises `ValueError` if the list is invalid."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
         raise ValueError(f"the token usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 
 
 def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments common to all replies, read from the fields written by `_dump_common`."""
+    """Load the fields written by `_dump_common`, as keyword arguments for a reply."""
     return {
         "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),
@@ -176,7 +175,7 @@ def _check_optional_text(value: object) -> str | None:
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
-    """Return the message in a table. Raises `KeyError`, `TypeError` or `ValueError` if the table is not a message."""
+    """Load a message from a table. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
@@ -198,14 +197,14 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
 
 
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
-    """Return the text reply written by `_dump_llm`. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
+    """Load a text reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     reasoning = _check_optional_text(values.get("reasoning"))
     notes = tuple(map(_check_text, values.get("notes", ())))
     return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
-    """Return a parser's reply as JSON-compatible data. Its mode is stored in the field `way`."""
+    """Return a parser's reply as JSON-compatible data. The field for its mode is called `way`."""
     values = {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
     if reply.option_logprobs is not None:
         values["option_logprobs"] = dict(reply.option_logprobs)
@@ -213,10 +212,7 @@ def _dump_parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
-    """Return the parser reply written by `_dump_parser`.
-
-    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
-    """
+    """Load a parser reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     logprobs = values.get("option_logprobs")
     if logprobs is not None:
         logprobs = {_check_text(option): float(logprob) for option, logprob in logprobs.items()}
@@ -232,10 +228,7 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
-    """Return the agent reply written by `_dump_agent`.
-
-    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
-    """
+    """Load an agent reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     trace = tuple(_load_message(message) for message in values["trace"])
     return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
 
@@ -251,10 +244,7 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
-    """Return the agent's turn written by `_dump_turn`.
-
-    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
-    """
+    """Load an agent's turn. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

@@ -1,4 +1,4 @@
-"""The retry policy: which failed calls are retried, and after what delay. Nothing else retries calls."""
+"""The retry policy for calls. Nothing else retries calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
     ErrorCategory.PERMANENT: 0,
 }
 _AT_ONCE: Final = (ErrorCategory.EMPTY, ErrorCategory.INCOMPLETE)
-"""Errors that are retried without a delay: the server works, since it sent a reply."""
+"""Errors that are retried without a delay, because the server did reply."""
 
 _RATE_LIMIT_CURE: Final = (
     "wait and run again, allow fewer concurrent calls (max_concurrency), or raise retry_rate_limit and retry_patience"
@@ -31,11 +31,11 @@ _RATE_LIMIT_CURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The maximum number of retries of a call in each error category, and the delays before them in seconds.
+    """How often calls are retried, by category of error, and how long to wait in between.
 
-    The n-th delay is a random value between half and all of `base * 2**n`, up to `cap`; if the server sent a
-    Retry-After header, the delay is at least that long. The delays of a call may add up to at most `patience`. A call
-    that would have to wait longer fails, as does every call to a server that has refused all calls for that long.
+    The delay before the n-th retry is a random number of seconds between half and all of `base * 2**n`, but at most
+    `cap`. It is never shorter than the server asks for in a Retry-After header. A call fails if its delays would add up
+    to more than `patience`, or if its server has refused all calls for that long.
     """
 
     max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
@@ -44,10 +44,10 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return the delay before the next retry of a call, or None if the call should not be retried.
+        """Pick the delay before the next retry, or return None if the call should not be retried.
 
-        The latter is the case if the error is not retriable, if its category has no retries left, or if the call's
-        delays would add up to more than `patience`.
+        Calls are not retried if the error is permanent, if there are no retries left, or if `patience` would be
+        exceeded.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
@@ -58,10 +58,10 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, without waiting, and count the retry and its delay in `notes`.
+        """Return the delay before the next retry, and count it in `notes`. This does not wait.
 
-        If the call should not be retried, raises `error` with the reason in its `attempts`. `refusing` is the number of
-        seconds for which the server has refused all calls.
+        If the call should not be retried, raises `error` and explains why in its `attempts`. `refusing` is how long the
+        server has refused all calls, in seconds.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:
@@ -72,7 +72,7 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Return the end of the error message for a call that is not retried: attempts, delays, and what to do.
+        """Explain why a call is not retried again, as the end of an error message.
 
         Returns an empty string if there is nothing to add.
         """
@@ -92,9 +92,9 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Return the result of `call`, retrying it as the policy allows and counting retries in `notes`.
+        """Call a function, retrying it as the policy allows, and return its result.
 
-        Raises the `PortError` from the last attempt if none succeeds.
+        Retries are counted in `notes`. Raises the `PortError` from the last attempt if every attempt fails.
         """
         while True:
             try:

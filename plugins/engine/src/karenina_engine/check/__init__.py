@@ -1,1 +1,1 @@
-"""Checks made before a run, which find everything that would fail every item before the first call is made."""
+"""Checks before a run, so that problems are found before the first call."""

@@ -1,4 +1,4 @@
-"""Checks that a run has the judges its stages call, with the ports they call."""
+"""Checks that a run has the judges that its stages call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class JudgeNeeds:
-    """The stages that need a judge, each with the number of its questions and the id of the first.
+    """The stages that need a judge, with the number of questions they need it for.
 
-    Because examining the questions takes a while, this is done only if a judge or port is missing.
+    Questions are only examined if a judge or one of its ports is missing, because this takes a while.
     """
 
     def __init__(self, plugins: Plugins, config: VerificationConfig, trust: Trust) -> None:
@@ -39,10 +39,7 @@ class JudgeNeeds:
         self._questions = 0
 
     def add(self, question: Question, pipeline: Pipeline) -> None:
-        """Count the stages of the question's pipeline that need a judge for this question.
-
-        If every judge has all ports that stages call, only the question is counted.
-        """
+        """Add the stages that need a judge for this question."""
         self._questions += 1
         if self._met:
             return
@@ -55,9 +52,7 @@ class JudgeNeeds:
                 self._counts[stage.name] = self._counts.get(stage.name, 0) + 1
 
     def check(self) -> None:
-        """Raise `ConfigError` if stages that were counted need a judge and there is none, or a judge lacks a port they
-        call.
-        """
+        """Raise `ConfigError` if a stage needs a judge or port that is missing."""
         judges = self._config.core.parsing_models
         problems = [
             f"no judge is configured, but {name} needs one for {self._counts[name]} of {self._questions} questions "
@@ -74,10 +69,10 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each of `ports`, which a stage calls, that the model does not have.
+    """Return a message for each port that a stage calls but the model does not have.
 
-    `role` describes the model in the messages (such as "judge"), and `stage` is the stage's name. Raises `PluginError`
-    if the model's adapter does not exist.
+    `role` is how messages refer to the model (such as "judge"), and `stage` is the name of the stage. Raises
+    `PluginError` if the model's adapter does not exist.
     """
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
@@ -87,12 +82,12 @@ def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, p
 
 
 def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
-    """Return the names of the ports of the model's adapter. Raises `PluginError` if the adapter does not exist."""
+    """Return the ports of the model's adapter. Raises `PluginError` if the adapter does not exist."""
     return find_adapter(plugins, model.interface).spec.ports
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return the end of a message: the installed adapters that have the port and do not replay recordings."""
+    """Return a hint that lists the installed adapters with this port."""
     able = sorted(
         adapter.spec.interface
         for adapter in registered_adapters(plugins)

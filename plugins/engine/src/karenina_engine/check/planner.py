@@ -1,6 +1,6 @@
-"""The plan for each question. Plans are cached by their set of stages, so a run computes only a few.
+"""Plans for the questions of a run.
 
-As text, a plan lists its stages, what each stage waits for, and what is left out. Notebooks show it as a table.
+Most questions share a plan, so a run computes only a few. Plans can be shown as text or, in notebooks, as a table.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionCheck
 
 _MAX_SELECTION_KEYS = 1024
-"""The maximum number of cached selection keys, so that skip reasons that name their question cannot fill memory."""
+"""The maximum number of cached selection keys. Reasons may contain question ids, so there could be many."""
 PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Facts about the questions of a run, collected before it starts.
+    """What is known about the questions of a run before it starts.
 
-    `stages` maps the name of each stage that checks questions before a run to that stage and the indexes of its
-    questions. `with_traits` is the number of questions with rubric traits, and `pipelines` contains the pipelines of
-    the questions.
+    `stages` contains the stages that check questions, by name, with the indexes of their questions. `with_traits` is
+    the number of questions with rubric traits.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -51,7 +50,7 @@ class Survey:
 
 
 class QuestionPipelines(Sequence[Pipeline]):
-    """The pipeline for each question of a run, in order. It stores the distinct pipelines and a number per question."""
+    """The pipelines for the questions of a run, in order. Each distinct pipeline is stored only once."""
 
     def __init__(self) -> None:
         self._numbers: dict[Pipeline, int] = {}
@@ -72,7 +71,7 @@ class QuestionPipelines(Sequence[Pipeline]):
         return [pipeline.plan for pipeline in self._distinct]
 
     def without_observers(self) -> QuestionPipelines:
-        """Return pipelines with the same plans that do not report to any observer."""
+        """Return the same pipelines without their observers."""
         quiet = QuestionPipelines()
         quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
@@ -88,14 +87,14 @@ class QuestionPipelines(Sequence[Pipeline]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Pipeline]: ...
     def __getitem__(self, place: int | slice) -> Pipeline | Sequence[Pipeline]:
-        """Return the pipeline of the question at an index, or a list of those in a slice."""
+        """Return one pipeline, or a list of pipelines for a slice."""
         if isinstance(place, slice):
             return [self._distinct[number] for number in self._by_question[place]]
         return self._distinct[self._by_question[place]]
 
 
 class Planner:
-    """Computes and caches the plan of each question under a single configuration."""
+    """Computes the plan of each question for one configuration, and caches the plans."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -121,9 +120,9 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`, which is shared by all questions with the same stages.
+        """Return the pipeline of `question`. Questions with the same stages share one.
 
-        Raises `PlanError` if no valid plan exists.
+        Raises `PlanError` if there is no valid plan.
         """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
@@ -134,7 +133,7 @@ class Planner:
         return pipeline
 
     def pipelines(self, questions: Iterable[Question]) -> QuestionPipelines:
-        """Return the pipelines of these questions. Raises `PlanError` if any question has no valid plan."""
+        """Return the pipelines of the questions. Raises `PlanError` if any of them has no valid plan."""
         pipelines = QuestionPipelines()
         for question in questions:
             pipelines.append(self.pipeline(question))
@@ -183,7 +182,7 @@ class Planner:
         return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return the results of a question's stage selections as a cache key, or None if a stage raises an error."""
+        """Return a cache key for the stages that a question selects, or None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
@@ -194,9 +193,9 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question` and return its pipeline, which is shared by questions with equal plans.
+        """Plan `question`, and return its pipeline. Questions with equal plans share one.
 
-        Raises `PlanError` listing all problems, including blocked stages requested by a setting.
+        Raises `PlanError` with all problems found, including stages that are blocked but requested by a setting.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -219,12 +218,12 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that can be compared by value: for a `Skip`, its reason."""
+    """Return the result of `Stage.included`, with any `Skip` replaced by its reason so that results can be compared."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of the questions at certain indexes (`places`). It does not store any questions."""
+    """A lazy view of the questions at the indexes in `places`."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions
@@ -238,7 +237,7 @@ class QuestionSubset(Sequence["Question"]):
     @overload
     def __getitem__(self, place: slice) -> QuestionSubset: ...
     def __getitem__(self, place: int | slice) -> Question | QuestionSubset:
-        """Return the question at an index of the view, or a view of those in a slice."""
+        """Return one question, or a view of those in a slice."""
         if isinstance(place, slice):
             return QuestionSubset(self._questions, self._places[place])
         return self._questions[self._places[place]]
@@ -257,13 +256,13 @@ def plan_rows(plan: Plan) -> Iterator[list[str]]:
 
 
 def left_out_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line for each stage that is left out, stating the reason."""
+    """Yield a line for each stage left out of the plan, with the reason."""
     for left in plan.left_out:
         yield f"{left.name}: {left.why}"
 
 
 def show_plans_in_notebooks() -> None:
-    """Register `plan_html` as the function that displays plans in notebooks."""
+    """Make notebooks display plans with `plan_html`."""
     to_html.register(Plan, plan_html)
 
 
@@ -275,7 +274,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
-    """Return what a stage waits for and why, with one line per stage, or an empty string if it waits for nothing."""
+    """Return which stages this one waits for, and why, one per line."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

@@ -1,8 +1,7 @@
-"""Checks before a run that cover the installed plugins and the values that benchmarks set for them.
+"""Checks of the installed plugins and of the values that benchmarks set for them.
 
-Required plugins must be usable, no setting may request a blocked stage, and all plugins of this project should come
-from the same release. Each plugin-owned field of a question, trait or template field must have an owner and a valid
-value (`OwnedFields`).
+Required plugins must work, and settings must not request blocked stages. All packages of this project should come from
+one release. Values for plugins in questions, traits and template fields must be valid and have an owner.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ if TYPE_CHECKING:
 Kind = Literal["question_fields", "trait_fields", "template_fields"]
 Models = Mapping[str, type[BaseModel]]
 Given = tuple[Kind, str, Mapping[str, object]]
-"""The values of one question, trait or template field: kind, the trait's or field's name, and values by full name."""
+"""The plugin values of a question, trait or template field: its kind, its name, and values by full name."""
 
 
 logger = logging.getLogger("karenina")
 
 
 def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
-    """Check the `[plugins]` table against the installed plugins and the rest of the configuration.
+    """Check the `[plugins]` table of a configuration.
 
-    Raises `ConfigError` if a required plugin is missing or unusable, or if a setting belongs to a blocked plugin.
+    Raises `ConfigError` if a required plugin is missing or broken, or if a setting belongs to a blocked plugin.
     """
     problems = [problem for name in config.core.plugins.require for problem in _requirement_problems(plugins, name)]
     problems += settings_without_effect(plugins, config)
@@ -63,9 +62,9 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Log warnings about unusable plugins, deprecated hooks, and packages from different releases of this project.
+    """Log warnings about broken plugins, deprecated hooks and mixed releases.
 
-    Unusable plugins are left out of the run.
+    Broken plugins are left out of the run.
     """
     _warn_of_broken(plugins)
     for problem in deprecated_hooks(plugins):
@@ -74,7 +73,7 @@ def warn_about_plugins(plugins: Plugins) -> None:
 
 
 def _warn_of_broken(plugins: Plugins) -> None:
-    """Log a warning for each distribution with unusable plugins, stating the failure and what to do."""
+    """Log a warning for each distribution with broken plugins, and say how to fix it."""
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
             "%s of %s cannot be used and %s left out: %s. Fix or uninstall the distribution, or block its plugins "
@@ -88,10 +87,7 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Log a warning if packages of this project differ in version from the core.
-
-    Only packages from the same release are tested together.
-    """
+    """Log a warning if packages of this project differ in version from the core."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
@@ -106,9 +102,9 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
-    """Return the unusable plugins, grouped by distribution and failure.
+    """Return the broken plugins, grouped by distribution and cause.
 
-    Each entry contains the distribution with its version, the names of the plugins, and the failure they share.
+    Each entry contains the distribution with its version, the names of its plugins, and the cause.
     """
     broken: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
@@ -119,10 +115,7 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:
-    """Return a message for each distribution whose plugins implement a deprecated hook.
-
-    The message states what to use instead.
-    """
+    """Return a message for each distribution that implements a deprecated hook, naming the replacement."""
     specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
     deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
     return [
@@ -138,14 +131,14 @@ def deprecated_hooks(plugins: Plugins) -> list[str]:
 
 
 def loaded_distributions(plugins: Plugins) -> dict[str, str]:
-    """Return the distributions whose plugins and hooks are in use, each with its version, sorted by name."""
+    """Return the versions of the distributions in use, sorted by name."""
     owners = [owner.info for owner in plugins.specifications.owners]
     infos = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
     return dict(sorted({info.distribution: info.version for info in infos}.items()))
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
-    """Return what to do about a required name that matches no installed plugin or distribution."""
+    """Suggest what to do about a required plugin that is not installed."""
     distributions = sorted({info.distribution for info in infos})
     names = {*distributions, *(info.name for info in infos)}
     if get_close_matches(name, names, n=1, cutoff=0.6):
@@ -155,10 +148,7 @@ def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
 
 
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
-    """Return a message for each reason why the required plugin or distribution `name` is missing or unusable.
-
-    The list is empty if it is installed and usable.
-    """
+    """Return the reasons why a required plugin or distribution cannot be used, if any."""
     infos = plugins.describe()
     named = [info for info in infos if info.is_named_in([name])]
     if not named:
@@ -180,9 +170,8 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
     """Return the stages blocked by `[plugins]`, with their slots, sorted by name.
 
-    Stages that are unusable, or whose name is also that of a loaded stage, are left out. If the environment variable
-    `KARENINA_PLUGINS` blocks a whole plugin, its stages are not returned, because the plugin is not imported and its
-    settings are therefore unknown.
+    Broken stages are left out, as are those that share their name with a loaded stage. Plugins blocked by the
+    environment variable `KARENINA_PLUGINS` are never imported, so their stages are not known.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -199,7 +188,7 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a message for each setting that differs from its default and belongs to a plugin that is not in use.
+    """Yield a message for each changed setting that belongs to a plugin that is not in use.
 
     Settings of loaded stages are not checked, because whether such a stage runs depends on the question.
     """
@@ -214,10 +203,9 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a message for each blocked stage that would be added to the plan by one of its own settings.
+    """Yield a message for each blocked stage that the user's settings would add to the plan.
 
-    A stage is ignored if the evaluation mode does not use its slot, or if the setting `slots` names the stages of that
-    slot.
+    Stages are ignored if the evaluation mode does not use their slot, or if `slots` lists the stages for it.
     """
     for stage, slot in blocked:
         if slot is not None and (
@@ -233,14 +221,14 @@ def requested_but_blocked(
 
 
 def _name(stage: object) -> str:
-    """Return the name of an offered object of any type, or an empty string if it has none."""
+    """Return the name of an object offered as a stage, or an empty string if it has none."""
     return str(getattr(stage, "name", ""))
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the names of the stage's own settings that add the stage to the plan.
+    """Return the stage's own settings that add it to the plan.
 
-    If several settings are needed to add it, returns all changed settings. Returns an empty list if none adds it.
+    If only several settings together add the stage, all changed settings are returned.
     """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
@@ -254,9 +242,9 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the plan would include the stage with these settings changed.
+    """Return whether the plan includes the stage with these settings changed.
 
-    Returns False if the changed configuration is invalid, and True if it is already invalid without any changes.
+    Changes that make the configuration invalid count as False. If it is invalid anyway, the result is True.
     """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
@@ -265,7 +253,7 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 class OwnedFields:
-    """The fields owned by installed plugins. `models` maps full names to the models that declare them, by kind."""
+    """The fields that installed plugins own. `models` contains the models that declare them, by kind and full name."""
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [stage.stage for stage in registered_stages(plugins)]
@@ -276,18 +264,17 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in a question's plugin-owned values, with the value's path in the question.
+        """Yield a message for each problem in a question's plugin values, with the path of the value.
 
-        A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value. The
-        options in a template that cannot be loaded, for example because `trust` does not cover its code, are not
-        checked.
+        A name without an owner is a problem, even if its plugin is just not installed. Options in a template are not
+        checked if the template cannot be loaded, for example because `trust` does not cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the value's path, like `problems`.
+        """Yield a message for each problem in `given`, with the path of the value.
 
-        Unknown names of trait values are problems only if they contain a dot.
+        Unknown names in traits are problems only if they contain a dot.
         """
         for kind, place, values in given:
             models = self.models[kind]
@@ -307,9 +294,9 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield a question's plugin-owned values: its own, then those of its traits, then those of its template fields.
+    """Yield the plugin values of a question, its traits and its template fields, in this order.
 
-    The last are left out if the template cannot be loaded, for example because `trust` does not cover its code.
+    Template fields are left out if the template cannot be loaded, for example because `trust` does not cover its code.
     """
     if question.extra:
         yield "question_fields", "", question.extra
@@ -320,7 +307,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the LLM traits in `rubrics`, ignoring any rubrics that are None."""
+    """Yield the plugin values of the LLM traits in `rubrics`. None is ignored."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:
@@ -328,9 +315,9 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return whether the question's template may set options for plugins, without loading the template.
+    """Return whether the question's template may set options for plugins.
 
-    True may be wrong, but False never is.
+    The template is not loaded, so True may be wrong. False never is.
     """
     if question.answer_class is not None:
         return True

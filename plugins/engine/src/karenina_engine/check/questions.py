@@ -1,4 +1,7 @@
-"""The questions of a run, each with its merged rubric, and settings whose values come from the benchmark file."""
+"""The questions of a run, with their rubrics merged.
+
+Also applies settings whose values come from the benchmark file.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 MAX_IN_MEMORY = 500
-"""The number of questions up to which a streamed file is held in memory; beyond it, questions are read on each use."""
+"""The maximum number of questions from a streamed file to keep in memory. Beyond it, they are read on each use."""
 
 
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's `workspace_root` in the settings that default to it.
+    """Return the configuration with the benchmark's `workspace_root` filled in.
 
-    A root set in a file is relative to that file. A root outside the file's folder has no effect if the user's own
-    configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
-    resolved here, once for the whole run. `leads` maps paths in the file to the targets found by the trust check.
+    It is used for settings that default to it. A root set in a file is relative to that file. If it points outside the
+    file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
+    resolved here, once for the whole run. `leads` contains the targets found by the trust check.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
@@ -45,9 +48,9 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions except drafts, which run only if explicitly named.
+    """Return the ids of all questions except drafts.
 
-    Raises `ConfigError` if all questions are drafts.
+    Drafts only run if they are named. Raises `ConfigError` if all questions are drafts.
     """
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
@@ -62,12 +65,11 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
 def select_questions(
     benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
 ) -> Sequence[Question]:
-    """Return the questions of a run, each with its merged rubric. By default, these are all questions except drafts.
+    """Return the questions of a run, with their rubrics merged.
 
-    `question_ids` selects questions, including drafts, in this order; repeating an id does not repeat its question.
-    Raises `ConfigError` for an id, or a trait name in `rubric_trait_names`, that is not in the benchmark. If the
-    benchmark is streamed and more than `MAX_IN_MEMORY` questions are selected, each question is read again whenever it
-    is accessed.
+    By default, these are all questions except drafts. Use `question_ids` to select questions, including drafts, in a
+    certain order. Raises `ConfigError` for an unknown id, or an unknown name in `rubric_trait_names`. If more than
+    `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time they are accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -91,16 +93,17 @@ def select_questions(
 
 
 def texts_of(questions: Sequence[Question]) -> Iterator[tuple[str, str]]:
-    """Return an iterator over the ids and texts of a run's questions. Streamed questions are not built."""
+    """Yield the id and text of each question, without building streamed questions."""
     if isinstance(questions, _EffectiveQuestions):
         return questions.texts()
     return ((question.id, question.question) for question in questions)
 
 
 class _EffectiveQuestions(Sequence["Question"]):
-    """The benchmark questions with these ids, with merged rubrics. Each is built again whenever it is accessed.
+    """A view of the questions with these ids, with their rubrics merged.
 
-    Accessing a question raises `ConfigError` if its traits clash with the benchmark's traits.
+    Questions are built each time they are accessed. This raises `ConfigError` if a question's traits clash with those
+    of the benchmark.
     """
 
     def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
@@ -120,7 +123,7 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
-        """Build and return the question at an index with its merged rubric, or return a view of a slice.
+        """Return one question with its merged rubric, or a view of those in a slice.
 
         Raises `ConfigError` if traits of the question clash with those of the benchmark.
         """

@@ -1,8 +1,8 @@
-"""The check for restricted values in a benchmark, which refuses values that the user has not trusted.
+"""The trust check for restricted values in a benchmark.
 
 A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user trusts exactly these values in exactly this file, or trusts everything for one run. A value that is replaced by
-the user's own configuration has no effect and needs no trust.
+the user has trusted these values in this file, or trusts everything for one run. Values that are replaced by the user's
+own configuration need no trust.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """A restricted value in a benchmark.
 
-    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON text, and `shown` is the
-    same text without secrets. The value takes effect through the setting named `setting`, or always if `setting` is
-    None. If `yields` is set, it takes effect only while that setting has no value. `places` contains the ids of the
-    questions that contain the value. `files` contains the files that the value names, which are covered by trusting the
-    value.
+    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` is the same
+    text without secrets. `setting` is the setting through which the value takes effect, if any. With `yields`, it takes
+    effect only while that setting has no value. `places` lists the ids of the questions that contain the value, and
+    `files` the files that it names, which are covered by the same trust.
     """
 
     name: str
@@ -69,9 +68,9 @@ class RestrictedValue:
     files: tuple[NamedFile, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Return a line with the name, the value, up to three questions containing the value, and the meaning.
+        """Describe the value in one line, with its name, meaning and up to three of its questions.
 
-        `most` is the number of characters after which the value is cut off, or None to leave it whole.
+        The value is cut off after `most` characters, unless that is None.
         """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
@@ -82,9 +81,9 @@ class RestrictedValue:
 
 
 class RestrictedValues(ConfigError):
-    """Raised for values in a benchmark that need the user's trust, before anything is opened, started or sent.
+    """Raised if a benchmark contains values that the user has to trust first.
 
-    `file` is the benchmark's file, or None if it has none.
+    Nothing has been opened, started or sent at this point. `file` is the benchmark's file, if it has one.
     """
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
@@ -109,12 +108,11 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration for the run, with paths from the benchmark replaced by their current targets.
+    """Check the restricted values of a benchmark, and return the configuration to use.
 
-    The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
-    value in the benchmark would take effect without the user's trust. A value that is replaced by the user's own
-    configuration does not take effect, but if any value does, the trust has to cover all restricted values in the file.
-    Values in a benchmark without a file are never covered, unless everything is trusted.
+    In this configuration, `workspace_root` is set and paths from the benchmark are resolved. Raises `RestrictedValues`
+    if a restricted value would take effect without the user's trust. If any value takes effect, the trust must cover
+    all restricted values in the file. For a benchmark without a file, only trusting everything is enough.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -131,10 +129,10 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration with the benchmark's recordings confined to its folder, or to the targets of trusted
-    values.
+    """Return the configuration with the benchmark's recordings resolved.
 
-    This prevents a link created after this check from pointing elsewhere.
+    They must be inside its folder or named by a trusted value. Resolving them here means that a link created later
+    cannot point them elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -151,18 +149,18 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Return the result of `resolve_trust(trust)`, and the configuration that `check_restricted_values` returns for it.
+    """Resolve the user's trust, check the benchmark with it, and return both results.
 
-    Raises `RestrictedValues` if a restricted value would take effect without that trust.
+    See `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust is not enough.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust specified by a run's `trust` argument.
+    """Resolve the `trust` argument of a run.
 
-    "all" means trust in everything, and None means the trust stored by the user.
+    "all" trusts everything, and None uses the trust stored by the user.
     """
     if trust is None:
         return load_trust()
@@ -170,17 +168,17 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect, as it does unless the user's own configuration replaces it."""
+    """Return whether the value takes effect, that is, the user's own configuration does not replace it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Return True if `file` names files outside its folder and all are trusted, or None if it names no such files.
+    """Return True if `file` names trusted files outside its folder, or None if it names no such files.
 
-    If the result is None, no file outside the folder may be opened. `trust` is the user's trust, or None to use the
-    stored trust. Raises `RestrictedValues` if a file outside the folder is not trusted.
+    In the latter case, do not open any file outside the folder. `trust` defaults to the stored trust. Raises
+    `RestrictedValues` if a file outside the folder is not trusted.
     """
     values = paths_outside(file, names)
     if not values:
@@ -192,9 +190,9 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return, as restricted values, those `names` (of files in `questions_from`) that point outside the file's folder.
+    """Return the question files in `names` that are outside the file's folder, as restricted values.
 
-    Links are resolved, and each name is returned once.
+    Links are resolved and duplicates removed.
     """
     meaning = "The file is read, and its content becomes questions"
     return [
@@ -207,27 +205,27 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values to which trust applies, and the identities of the files that the values name."""
+    """Return the names and values to be trusted, including the identities of files that the values name."""
     restricted = list(values)
     of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
     return [*((value.name, value.value) for value in restricted), *of_files]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values set by the benchmark, without duplicates, in the order found.
+    """Return all restricted values in the benchmark, without duplicates, in the order found.
 
-    Values that would not take effect are included.
+    This includes values that would have no effect.
     """
     return list(_search(benchmark).found.values())
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return the files and settings named in a benchmark file, as JSON-compatible data.
+    """Describe the files and settings named in a benchmark, as JSON-compatible data.
 
-    `karenina resume` compares them. `files` contains the data files that the benchmark names, the benchmark's own file,
-    and the programs named by values that take effect. `paths` is the digest of trust in the question files outside the
-    benchmark's folder, or None if there are none. `benchmark_names` contains the settings in the benchmark's own
-    `config` section. Returns an empty dictionary if the benchmark has no file.
+    `karenina resume` compares this with the earlier run. `files` contains the benchmark, its data files, and programs
+    named by values that take effect. `paths` is a digest of the trusted question files outside the benchmark's folder,
+    or None. `benchmark_names` contains the settings from the benchmark's `config` section. The result is empty if the
+    benchmark has no file.
     """
     path = benchmark.path
     if path is None:
@@ -247,9 +245,9 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 
 
 def _search(benchmark: QuestionSource) -> _Finder:
-    """Return a finder that has examined the whole benchmark.
+    """Examine the whole benchmark, and return the finder.
 
-    If the benchmark has no file, only its templates are examined, because its values come from the program.
+    If there is no file, the values come from the program itself, so only templates are examined.
     """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -268,9 +266,9 @@ def _search(benchmark: QuestionSource) -> _Finder:
 
 
 class _Finder:
-    """Collects restricted values, and the data files that values name.
+    """Collects restricted values, and the data files that they name.
 
-    Equal values from several questions are merged into one. `found` maps names and values to the restricted values.
+    Equal values from several questions are merged. `found` maps names and values to the restricted values.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -283,10 +281,7 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Examine the `config` section of a file.
-
-        Unknown settings are ignored here, because they are refused elsewhere.
-        """
+        """Examine the `config` section of a file. Unknown settings are reported elsewhere."""
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
@@ -299,10 +294,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root set in a file, which is restricted if it points outside the file's folder.
-
-        It is added to `data`, and is not restricted if no setting defaults to it.
-        """
+        """Examine the workspace root of a file. It is restricted if it points outside the file's folder."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -314,23 +306,22 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Examine the parameters of a rubric's traits. `places` contains the question's id, if there is one."""
+        """Examine the parameters of a rubric's traits. `places` is the question's id, if any."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
             if isinstance(trait, LLMRubricTrait):
                 self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
-        """Examine the plugin-owned fields of a question and its template."""
+        """Examine the plugin values of a question and its template."""
         for kind, place, values in given_fields(question):
             if kind != "trait_fields":
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine plugin-owned values of one kind. The names of plugins that are not installed are ignored.
+        """Examine the plugin values of one kind, ignoring plugins that are not installed.
 
-        `where` is the start of the values' names in messages, and `places` contains the id of the question, if there is
-        one.
+        Messages call the values by `where` and their name. `places` is the question's id, if any.
         """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
@@ -340,10 +331,10 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted.
+        """Examine a plugin value. It is restricted if no installed plugin owns the field.
 
-        `kind` is the model that declares the field, or None. `where` names the value in messages, and `places` contains
-        the id of the question, if there is one.
+        `kind` is the model that declares the field, or None. Messages call the value `where`, and `places` is the
+        question's id, if any.
         """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
@@ -352,7 +343,7 @@ class _Finder:
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Examine the parameters of the primitives in a template's source. The code itself is trusted separately."""
+        """Examine the parameters of primitives in a template. Its code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -363,9 +354,9 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including any model in those fields.
+        """Examine the restricted fields of a trait or primitive, including models in these fields.
 
-        `where` names the trait or primitive in messages, and `places` contains the id of the question, if there is one.
+        Messages call it `where`, and `places` is the question's id, if any.
         """
         kind = type(data)
         for name in restricted_fields(kind):
@@ -378,10 +369,10 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Examine the fields of a model. `setting` is the setting that contains the model, or None.
+        """Examine the fields of a model. `setting` is the setting that contains it, if any.
 
-        `where` names the model in messages, and `places` contains the id of the question, if there is one. If the
-        model's adapter is not installed, its interface is restricted too.
+        If the model's adapter is not installed, its interface is restricted too. Messages call the model `where`, and
+        `places` is the question's id, if any.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -405,9 +396,9 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings for a model's adapter (`extra`). Names unknown to the adapter are ignored.
+        """Examine the settings for a model's adapter (`extra`), ignoring unknown names.
 
-        If the adapter is not installed (`spec` is None) or declares no such settings, all of them are restricted.
+        If the adapter is not installed or does not declare its settings, they are all restricted.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
@@ -428,10 +419,10 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without trust.
+        """Return whether a file may set `value` without the user's trust.
 
-        Defaults, None, and empty lists and tables are allowed, as are files inside the benchmark's folder if the mark
-        is `below`, and plain names if it is `name`. For `below`, files named by the value are added to `data`.
+        Defaults and empty values are always allowed. The mark `name` also allows plain names, and `below` allows files
+        in the benchmark's folder, which are then added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -443,7 +434,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files named by a value. In a list or table, the names of missing files are ignored."""
+        """Return the data files named by a value. Missing files in lists and tables are ignored."""
         names = [name for name in _strings_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -458,9 +449,9 @@ class _Finder:
         *,
         secret: bool = False,
     ) -> None:
-        """Add a restricted value or, if the value was found before, the question that contains it.
+        """Add a restricted value, or add the question if the value is already known.
 
-        Secrets are left out of the text that is shown; with `secret`, the whole value is left out.
+        Secrets are not shown. With `secret`, the whole value is hidden.
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
@@ -484,10 +475,7 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def _strings_in(value: object) -> Iterator[str]:
-    """Yield all strings and paths in a value, including those in nested lists and tables.
-
-    Other values, such as numbers, yield nothing.
-    """
+    """Yield all strings and paths in a value, including nested ones."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
@@ -497,10 +485,7 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model.
-
-    The set is empty if there is no adapter, if it restricts none, or if the model is invalid.
-    """
+    """Return the fields that the adapter restricts for this model."""
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -510,14 +495,14 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricting_primitives() -> frozenset[str]:
-    """Return the class names of the primitives with restricted parameters, as they occur in source code."""
+    """Return the class names of primitives with restricted parameters."""
     return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may contain a restricted value.
 
-    Questions in a streamed file are searched as text, and only those containing a restricted name are parsed.
+    In a streamed file, only questions whose text contains a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
@@ -527,14 +512,14 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
-    """Return `value` as a JSON string with sorted keys. Values with no JSON equivalent are converted by `str`."""
+    """Return `value` as JSON with sorted keys, using `str` for values that JSON does not support."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value in a form that can be displayed.
+    """Return a value with its secrets hidden.
 
-    Headers and query parameters may be secrets, so their values are hidden unless they contain `${`.
+    Any header or query parameter may be a secret, unless it refers to a variable with `${`.
     """
     if not isinstance(value, Mapping):
         return value
@@ -545,10 +530,7 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Return a table with its values hidden, except for strings containing `${`.
-
-    A value that is not a table is hidden entirely.
-    """
+    """Hide the values of a table, except for strings containing `${`. Other values are hidden entirely."""
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

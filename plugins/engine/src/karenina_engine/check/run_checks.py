@@ -1,7 +1,6 @@
-"""Checks made before a run, which find everything that would fail every item before the first call is made.
+"""Checks before a run, so that problems are found before the first call.
 
-They also log warnings about settings and model fields that have no effect in this run, and compare recorded answers
-with the questions.
+They also warn about settings and model fields without effect, and compare recordings with the questions.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Raise `ConfigError` if there are no questions or answering models, or if the selection of plugins is unusable."""
+    """Raise `ConfigError` if the run has no questions or no answering models, or if its plugins are unusable."""
     check_selection(plugins, config)
     if not questions:
         raise ConfigError(["no questions are selected; add questions to the benchmark, or select other ids"])
@@ -65,11 +64,10 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
-    """Check that the configured models can be called, and that every stage accepts the configuration.
+    """Check that the configured models can be called, and that all stages accept the configuration.
 
-    With `offline`, no models will be called, so missing keys and packages are accepted. Raises `ConfigError` listing
-    all problems with the models or, if there are none, all answering models that do not replay recordings although
-    `parsing_only` is set or, if there are none, all problems with the configuration.
+    With `offline`, no models will be called, so keys and packages may be missing. Raises `ConfigError` with all
+    problems found. If `parsing_only` is set, all answering models have to replay recordings.
     """
     core = config.core
     check_models(
@@ -94,14 +92,14 @@ def check_questions(
     offline: bool,
     question_check: QuestionCheck | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check that every question has a plan whose stages accept the question.
+    """Check that every question has a plan, and that its stages accept the question.
 
     Returns the pipelines of the questions and the models needed by stages. Each question is checked by
     `question_check`, and added to `judging`.
 
-    Logs a warning for each model field and (unless `offline`) each setting that has no effect, and for traits that are
-    missing or not scored. With `offline`, no calls will be made, so what only calls need may be missing. Raises
-    `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or a model.
+    Logs warnings about model fields, settings and traits that have no effect. With `offline`, no calls will be made, so
+    what they need may be missing. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage
+    rejects a question or model.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, question_check)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -113,9 +111,9 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget.
+    """Look up the prices of the models, and return the budget in picodollars, if there is one.
 
-    Raises `ConfigError` if there is a budget and a price is unknown or only assumed.
+    Raises `ConfigError` if there is a budget but a price is unknown or only assumed.
     """
     by_model = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
@@ -132,7 +130,7 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log warnings about traits that are not scored, modes that find no traits, and `rubric_only` without traits."""
+    """Log warnings about traits that will not be scored, and about missing traits."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -158,7 +156,7 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` if a model would be called in a run that only evaluates recorded answers."""
+    """Raise `ConfigError` if a run on recorded answers would call a model."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(
@@ -184,10 +182,10 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
 def check_recordings(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], benchmark: QuestionSource
 ) -> None:
-    """Check that every question has a recorded answer, and that every recording has a question.
+    """Check that there is a recorded answer for every question, and a question for every recording.
 
-    Models whose adapters cannot compare them are not checked. Raises `ConfigError` listing all mismatches, or logs them
-    as warnings if `partial_recordings` is set.
+    Adapters that cannot compare them are skipped. Raises `ConfigError` with all mismatches, or logs them as warnings if
+    `partial_recordings` is set.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -205,23 +203,22 @@ def check_recordings(
 
 
 def _call_infos(texts: Iterable[tuple[str, str]], replicates: int = 1) -> Iterator[CallInfo]:
-    """Yield the call for each answer, with the question's id and text and the replicate."""
+    """Yield the call for each answer, with question id, text and replicate."""
     for id, text in texts:
         for replicate in range(1, replicates + 1):
             yield CallInfo(question_id=id, question=text, replicate=replicate)
 
 
 def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
-    """Yield the calls for all questions of the benchmark, or nothing if the run includes all of them."""
+    """Yield the calls for all questions of the benchmark, unless they are all part of the run anyway."""
     return _call_infos(benchmark.texts(benchmark.ids)) if len(questions) < len(benchmark) else iter(())
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Log warnings about fields that are set on configured models but unused, and about models that differ only in
-    their ids.
+    """Log warnings about model fields that are set but not used, and about models that differ only by id.
 
-    `needs` contains the models needed by stages. The fields of a judge that is also an answering model are checked only
-    for that role, and the fields of a `ModelLabel` are not checked.
+    `needs` contains the models that stages need. If a judge is also an answering model, only its fields as a judge are
+    checked. The fields of a `ModelLabel` are not checked.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
@@ -252,18 +249,15 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
-    """Log a warning for each field in `unused`, which contains field names and reasons.
-
-    `role` describes the model in the warning, such as "judge".
-    """
+    """Log a warning for each unused field. `role` is how the warning refers to the model, such as "judge"."""
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect because %s; remove the setting", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that the model's adapter does not use, with the reason.
+    """Yield the fields that are set but not used by the model's adapter, with the reason.
 
-    Yields nothing if the adapter does not declare this.
+    Adapters need not declare which fields they use.
     """
     if spec.uses is None:
         return
@@ -273,7 +267,7 @@ def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[
 
 
 def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that only agents use, with the reason, if the model is not an agent."""
+    """Yield the agent fields of a model that is not an agent, with the reason."""
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):
@@ -281,10 +275,9 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that a judge does not use, with the reason.
+    """Yield the fields that are set but not used by a judge, with the reason.
 
-    `is_agent` states whether a stage uses this judge as an agent. The limits of answering agents are never used by a
-    judge.
+    `is_agent` is true if a stage uses this judge as an agent. Limits for answering agents never apply to judges.
     """
     for name in _given_agent_fields(judge):
         yield name, "it applies only to answers; a judge that is an agent uses the limits of its stage"
@@ -293,16 +286,16 @@ def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[st
 
 
 def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
-    """Yield the names of the agent fields whose values differ from their defaults."""
+    """Yield the agent fields that differ from their defaults."""
     for name in _OF_AGENTS:
         if getattr(model, name) != ModelConfig.model_fields[name].default:
             yield name
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Log a warning for each setting of a plugin whose stages are not in any plan.
+    """Log a warning for each changed setting of a plugin whose stages are not in any plan.
 
-    Excludes settings that are read by a planned stage of another plugin, and settings with their default values.
+    Settings that a planned stage of another plugin reads are left out.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
@@ -318,7 +311,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    """Return the reasons why plans leave out the stages of `owner`, each followed by the names of those stages."""
+    """Return the reasons why the stages of `owner` are not in the plans."""
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration (`Stage.before_any_run`).
+    """Let every installed stage check the configuration, with `Stage.before_any_run`.
 
-    Raises `ConfigError` listing all problems.
+    Raises `ConfigError` with all problems found.
     """
     problems: list[str] = []
     for offered in registered_stages(plugins):
@@ -53,11 +53,11 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check for problems that would fail its items (`Stage.before_run`), and check the stage's models.
+    """Let each stage check the run with `Stage.before_run`, then check the models it needs.
 
-    `survey` contains the questions that each stage checks (`Planner.survey`). With `offline`, no calls will be made, so
-    services and what adapters need for calls may be missing. Returns the models needed by stages, with the roles and
-    ports for which they are needed. Raises `ConfigError` listing all problems.
+    `survey` contains the questions for each stage. With `offline`, no calls will be made, so services and keys may be
+    missing. Returns the models that stages need, with their roles and ports. Raises `ConfigError` with all problems
+    found.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []
@@ -82,10 +82,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return a message for each problem with the models that a stage needs. `name` is the stage's name.
+    """Return the problems with the models that a stage needs. `name` is the stage's name.
 
-    Configured models are checked only for the ports that the stage calls, because everything else has already been
-    checked. With `offline`, what adapters need only for calls may be missing.
+    Configured models have already been checked, so only their ports are. With `offline`, what is only needed for calls
+    may be missing.
     """
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
@@ -101,11 +101,10 @@ def _model_problems(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` listing everything about the models that would make each item fail. No requests are made.
+    """Raise `ConfigError` with everything that would make calls to these models fail. Nothing is sent.
 
-    `models` contains pairs of a role (as named in messages) and a model. With `offline`, none of the models will be
-    called, so the keys and packages that their adapters need for calls may be missing. For a `ModelLabel`, only the
-    existence of its adapter is checked.
+    `models` contains pairs of a role, as used in messages, and a model. With `offline`, keys and packages may be
+    missing. For a `ModelLabel`, only the existence of its adapter is checked.
     """
     from pydantic import ValidationError
 
@@ -149,7 +148,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message if a model's name ends in a server's URL: requests would be sent to the provider's own server."""
+    """Yield a message if a model's name ends in a URL, because requests would not go there."""
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

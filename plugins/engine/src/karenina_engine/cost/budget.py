@@ -1,14 +1,14 @@
-"""A hard budget: the expected maximum cost of each call is reserved before the call is made.
+"""A hard budget for the calls of a run.
 
-The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls have
-ended. If no calls are left in flight, the budget is exhausted. No further items then start, items that already have an
-answer are judged as far as the budget allows, and an item whose call is not covered ends without a result. A run with a
-higher budget continues with these items.
+Before a call is made, its expected maximum cost is reserved, and its actual cost replaces the reservation afterwards.
+If the budget does not cover a call, the call waits for others to end. Once no call is left in flight, the budget is
+exhausted: no new items start, answers are judged as far as the budget allows, and items without a result can be
+finished by a run with a higher budget.
 
-A call may cost more than expected, for example because of hidden reasoning without `max_tokens`. Any one call in flight
-may exceed the budget in this way. All other calls must therefore be covered at their highest possible cost: a reply of
-`max_tokens` tokens, or a multiple of the observed usage. Nothing is known about a ledger line before its first reply,
-so its first call is usually made alone.
+A call may cost more than expected, for example because of hidden reasoning without `max_tokens`. One call in flight may
+exceed the budget in this way. All others must be covered at their highest possible cost, which is a reply of
+`max_tokens` tokens or a multiple of what was observed. Nothing is known about the first call of a ledger line, so it is
+usually made alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger, LedgerLine
 
 OUTPUT: Final = 1024
-"""The assumed output tokens of a call without `max_tokens`, until replies were observed."""
+"""The assumed output tokens of a call without `max_tokens`, until the first replies."""
 
 _ENOUGH: Final = 3  # after this many replies for a ledger line, its calls are estimated from them
 _MARGIN: Final = 1.25
@@ -42,17 +42,16 @@ _MULTIPLE: Final = 4  # the least multiple, after many replies
 
 
 class OverBudget(ItemInterrupt):
-    """Raised for a call that the budget does not cover. Its item ends without a result, not with an error."""
+    """Raised if the budget does not cover a call. The item ends without a result, which is not an error."""
 
 
 @dataclass(slots=True)
 class _Observed:
-    """Observations of the calls in a ledger line.
+    """What has been observed about the calls of a ledger line.
 
-    `output` and `prompt` are the largest numbers of tokens in a reply and in a prompt, and `density` is the largest
-    number of tokens per character. `hidden` is the largest number of tokens by which a prompt exceeded the estimate
-    based on its size, for example because a server adds its own instructions. `replies` counts replies with a known
-    cost; `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
+    `output` and `prompt` are the most tokens seen in a reply and a prompt, and `density` is the most tokens per
+    character. `hidden` is the most tokens by which a prompt exceeded its estimate, for example because of the server's
+    own instructions. `replies` counts replies of known cost, and `ended` counts all calls that ended.
     """
 
     replies: int = 0
@@ -78,10 +77,10 @@ class _Reservation:
 
 @dataclass(slots=True)
 class Budget:
-    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no calls are in flight.
+    """A budget of `limit` picodollars.
 
-    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` is the expected cost of calls
-    in flight. `lost` is the amount reserved for calls whose outcome is unknown, which cannot be spent again.
+    `spent` is the cost of finished calls, including earlier runs. `reserved` is the expected cost of calls in flight.
+    `lost` is what was reserved for calls that never reported back, and cannot be spent again.
     """
 
     limit: int
@@ -92,21 +91,20 @@ class Budget:
     exhaustion: str = ""
     """Why the run stops, once the budget is exhausted."""
     refused: int = 0
-    """The expected maximum cost of the first call that the exhausted budget does not cover."""
+    """The expected maximum cost of the first call that was refused, once the budget is exhausted."""
     _most: int = 0
     _in_flight: dict[int, _Reservation] = field(default_factory=dict)
     _observed_lines: dict[int, tuple[LedgerLine, _Observed]] = field(default_factory=dict)
     _queues: dict[int, list[_Entry]] = field(default_factory=dict)
-    """The waiting calls, the earliest items first, by the identity of their ledger line's observations."""
+    """The waiting calls of each ledger line, earliest items first."""
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
         """Set `spent` to the amount spent by earlier runs with this journal.
 
-        If the cost of a call was unknown at the time, it is counted at the mean cost of the other calls in its ledger
-        line. If there are no other calls, and the call was to one of `models` and now has a price, it is counted by its
-        tokens or, if the server did not report them, as a reply of `max_tokens` tokens. Otherwise, it counts as
-        nothing.
+        Calls of unknown cost count at the mean cost of their ledger line. If the line has no other calls but the model
+        is among `models` and now has a price, they are counted by their tokens, or as a reply of `max_tokens` tokens.
+        Failing that, they count as nothing.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -124,10 +122,10 @@ class Budget:
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call costs nothing.
+        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call is free.
 
-        Waits as long as the calls in flight may still leave enough of the budget. Raises `OverBudget` once they no
-        longer can. Once the budget is exhausted, only calls that judge existing answers are still admitted.
+        Waits as long as calls in flight may leave enough of the budget, and raises `OverBudget` after that. Once the
+        budget is exhausted, only calls that judge existing answers are let through.
         """
         if not self.max_cost(call):
             return 0
@@ -150,16 +148,17 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation may still be made, given the cost of other calls since then.
+        """Return whether a call with this reservation can still be made.
 
-        A number without a reservation, such as 0 for a call that costs nothing, gives True.
+        Other calls may have cost more than expected in the meantime. Returns True for 0 and other numbers that have no
+        reservation.
         """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count the actual cost of a call. If it is unknown (None), count the expected maximum cost instead.
+        """Add the actual cost of a call, or its expected maximum cost if `cost` is None.
 
-        A known cost also updates the estimates for the ledger line, including the reservations of its calls in flight.
+        A known cost also improves the estimates for its ledger line, including calls in flight.
         """
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
@@ -176,29 +175,28 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release the reservation of a call that has ended, after its actual cost has been counted.
+        """Release the reservation of a call. Call `spend` first.
 
-        Numbers that have no reservation are ignored.
+        Unknown numbers are ignored.
         """
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep the reservation of a call that may have been made and charged, such as one from a worker that died."""
+        """Keep the reservation of a call that may have been charged, for example after its worker died."""
         self.lost += self._drop(reserved)
         if self._queues:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the call's expected maximum cost, based on its size and `max_tokens` or on earlier calls in its ledger
-        line.
+        """Return the expected maximum cost of a call, or 0 if the model has no price.
 
-        Returns 0 if the model has no price.
+        It is estimated from the call's size, `max_tokens`, and earlier calls of the ledger line.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the call's expected maximum cost, and the most it may cost if that estimate is too low.
+        """Return the expected maximum cost of a call, and the most it may cost if the estimate is too low.
 
         Both are 0 if the model has no price.
         """
@@ -208,7 +206,7 @@ class Budget:
         rates = tariff.rates
 
         def cost(prompt: int, output: int) -> int:
-            """Return the most that requests with these numbers of tokens can cost, in picodollars."""
+            """Return the highest cost of requests with these numbers of tokens, in picodollars."""
             written = prompt if rates.cache_write > rates.input else 0
             thought = output if rates.reasoning > rates.output else 0
             return tariff.cost(Usage(prompt, output, 0, thought, calls=1, cache_write_tokens=written))
@@ -243,7 +241,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is exhausted, meaning that a call was not covered while no calls were in flight."""
+        """Whether the budget is exhausted, so that not even a single call is covered."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
@@ -256,13 +254,13 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and the calls in flight if all but one cost their maximum."""
+        """Return whether the budget covers this call on top of the calls in flight."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether the budget covers another call with these costs.
+        """Return whether another call with these costs fits in the budget.
 
-        All reservations must fit at their expected cost, and all but the largest must fit at the most they may cost.
+        All reservations have to fit at their expected cost, and all but the largest at their highest cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
@@ -270,11 +268,11 @@ class Budget:
         return self._most + most - max(most, *(held.most for held in self._in_flight.values()), 0) <= left
 
     def _is_balanced(self) -> bool:
-        """Return whether the budget still covers the calls in flight, whose reservations may have been raised."""
+        """Return whether the budget still covers the calls in flight. Their reservations may have grown."""
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, whether or not the budget covers it, and return the reservation's number."""
+        """Reserve the cost of a call, even if the budget does not cover it, and return the reservation's number."""
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
         self.reserved += held.expected
@@ -284,7 +282,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation and return its expected cost, or 0 if no reservation has this number."""
+        """Remove a reservation and return its expected cost, or 0 if there is none."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -293,7 +291,7 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line's calls in flight, after one of its calls set a new maximum."""
+        """Update the reservations of a ledger line after one of its calls set a new maximum."""
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -302,11 +300,10 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit waiting calls that are covered, starting with the earliest items. If no calls are in flight,
-        refuse the rest.
+        """Admit the waiting calls that are covered, earliest items first.
 
-        The first call of a ledger line may need the whole budget, because nothing is known about the line. While
-        another such call is in flight, calls of other lines may overtake it.
+        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it. If no calls
+        are in flight, calls that are still not covered are refused.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -325,10 +322,7 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first waiting call, or None if no call is waiting.
-
-        The lines in `passed` are ignored.
-        """
+        """Return the first waiting call and its line, ignoring the lines in `passed`."""
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():
@@ -340,10 +334,9 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """End the wait of all calls after the budget is exhausted.
+        """Stop all waiting after the budget is exhausted.
 
-        Calls that judge existing answers are admitted as far as the budget allows, and wait while calls are in flight.
-        All other calls are refused.
+        Calls that judge existing answers are admitted as far as the budget allows. All others are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}
@@ -359,7 +352,7 @@ class Budget:
                 self._queues.setdefault(id(self._observations(call)), []).append(entry)
 
     def _observations(self, call: CallRecord) -> _Observed:
-        """Return the observations for the call's ledger line, starting from those of earlier runs."""
+        """Return what is known about the call's ledger line, including earlier runs."""
         line = self.ledger.line(call)
         observed = self._observed_lines.get(id(line))
         if observed is None:
@@ -367,10 +360,10 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Return what earlier runs with the journal suggest for this line: twice the mean tokens of its requests.
+        """Estimate the tokens of a line from earlier runs with the journal, as twice the mean.
 
-        With fewer than `_ENOUGH` calls of known cost, nothing is suggested. The journal does not store how many
-        requests an agent makes when it is called as a whole.
+        There is no estimate with fewer than `_ENOUGH` calls of known cost. The journal does not store the number of
+        requests made by agents that are called as a whole.
         """
         same = [earlier.spent for earlier in self.ledger.before if earlier.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)
@@ -382,5 +375,5 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the largest number of input tokens expected for one request of the call, based on the call's size."""
+    """Return the most input tokens to expect for one request, based on the size of the call."""
     return int(call.size.characters * call.size.density) + FRAME

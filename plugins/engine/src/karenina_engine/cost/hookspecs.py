@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_prices() -> Sequence[PriceSource]:
-    """Return price lists. If several contain a model, the first in alphabetical order of their names is used."""
+    """Return price lists. If several contain a model, the alphabetically first list is used."""

@@ -1,6 +1,6 @@
-"""What the calls of a run cost: the prices of its models, and a ledger of calls, tokens and cost.
+"""What calls cost: the prices of models, and a ledger of calls, tokens and cost.
 
-Prices come from the user or from price lists. The ledger has a line for each combination of model, stage and judge.
+Prices come from the user or from price lists. The ledger has one line per model, stage and judge.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's tariff, or None if it is unknown. `why` is the origin of the price, or the reason why there is none.
+    """The price of a model. `why` says where it comes from, or why it is unknown.
 
-    `assumed` means that the price may be wrong: a server on localhost may forward calls to a paid provider.
+    The tariff is None if the price is unknown. `assumed` means that the price may be wrong: a server on localhost may
+    forward calls to a paid provider.
     """
 
     tariff: Tariff | None
@@ -42,11 +43,11 @@ def list_price_sources(plugins: Plugins) -> list[PriceSource]:
 
 @dataclass(slots=True)
 class PriceTable:
-    """The prices of models. Each price is looked up once.
+    """The prices of models. Each price is looked up only once.
 
-    `own` contains the user's prices, by model id or by the provider's name for the model; they take precedence.
-    Recorded answers and models that run locally are free. For other models, the first list that contains the model is
-    used. An unknown price is never treated as zero.
+    `own` contains the user's prices, by model id or by the provider's name for the model. They take precedence.
+    Recordings and local models are free, and other models get their price from the first list that contains them. An
+    unknown price is never treated as zero.
     """
 
     plugins: Plugins
@@ -56,22 +57,19 @@ class PriceTable:
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
     def price(self, model: ModelConfig) -> Price:
-        """Return the price of the model. Its tariff is None if the price is unknown."""
+        """Return the price of the model."""
         entry = self._found.get(id(model))
         if entry is None:
             entry = self._found[id(model)] = model, self._find(model)
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether the model is free because it is recorded or local and the user has set no price for it."""
+        """Return whether the model is recorded or local and has no price set by the user."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON-compatible data.
-
-        This contains the prices and their origins, and the editions of the lists.
-        """
+        """Return the prices used so far with their origins, as JSON-compatible data."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -92,11 +90,11 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Look up the model's price.
+        """Look up the price of a model.
 
-        The user's own price comes first. Without one, a recorded or local model is free, and any other model gets its
-        price from the first list that contains it. A server on localhost that is in no list is assumed to be free,
-        unless the user has set any prices.
+        The user's own prices come first. Recorded and local models are free otherwise, and other models are looked up
+        in the price lists. A server on localhost that is in no list is assumed to be free, unless the user has set
+        prices.
         """
         for name in (model.id, model.model_name):
             if name in self.own:
@@ -136,10 +134,9 @@ UNKNOWN_COST: Final = "unknown"
 
 @dataclass(slots=True)
 class SpendCounts:
-    """Counts of calls that received a reply, their tokens, and their cost in picodollars.
+    """The number of calls with a reply, their tokens, and their cost in picodollars.
 
-    `unpriced` is the number of calls whose cost is unknown because the model has no price or the server counted no
-    tokens. `cost` is the cost of the other calls.
+    `unpriced` is the number of calls of unknown cost, which are not included in `cost`.
     """
 
     calls: int = 0
@@ -152,7 +149,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls. A cost of None means that it is unknown."""
+        """Add the usage and cost of one or more calls. None means that the cost is unknown."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -175,7 +172,7 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """Return the cost as text: "at least" an amount if part of it is unknown, or "unknown" if all of it is."""
+        """Return the cost as text, such as "unknown", or "at least" an amount if only part of it is known."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
@@ -183,7 +180,7 @@ class SpendCounts:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON-compatible data.
 
-        `cost_usd` is None if the whole cost is unknown, and a lower bound if part of the cost is unknown.
+        `cost_usd` is None if the cost is unknown, and a lower bound if only part of it is known.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
@@ -195,11 +192,10 @@ COUNTED: Final = tuple(count.name for count in fields(SpendCounts))
 
 @dataclass(slots=True)
 class LedgerLine:
-    """A line in a ledger: a model (the user's id, interface and name) in one stage, for one judge.
+    """A line in a ledger, for one model, stage and judge.
 
-    `judge` is the id of the item's judge, or empty for calls shared by all judges of an answer. `spent` counts the
-    calls made by this run. `cached` counts replies that were already stored or were shared with a call in flight. These
-    cost nothing in this run; the cost counted for them is what the calls would have cost.
+    `judge` is empty for calls that all judges of an answer share. `spent` counts the calls made by this run, and
+    `cached` counts replies that were reused. The cost of a reused reply is what the call would have cost.
     """
 
     model: str
@@ -212,27 +208,27 @@ class LedgerLine:
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
-        """The names that identify the line: model id, interface, model name, stage and judge."""
+        """The key of the line: model id, interface, model name, stage and judge."""
         return (self.model, self.interface, self.model_name, self.stage, self.judge)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `before` contains the lines from earlier runs with the same journal.
+    """The ledger of a run.
 
-    `free` means that all models in the run are free.
+    `before` contains the lines from earlier runs with the same journal. `free` is true if all models are free.
     """
 
     prices: PriceTable
     before: list[LedgerLine] = field(default_factory=list)
     free: bool = False
     changed: dict[int, LedgerLine] = field(default_factory=dict)
-    """The lines with calls that are not yet in the journal, by identity."""
+    """The lines with calls that the journal does not contain yet, by identity."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a completed call, and return its cost in picodollars, or None if the cost is unknown."""
+        """Count a call that was made, and return its cost in picodollars, if known."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)
@@ -240,14 +236,11 @@ class Ledger:
         return cost
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that had already been stored, or was shared with an identical call."""
+        """Count a reply that was taken from the store or shared with an identical call."""
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost, in picodollars, of a call with this usage.
-
-        Returns None if the model has no price, or if the server counted no tokens although tokens cost something.
-        """
+        """Return the cost of a call with this usage in picodollars, or None if it is unknown."""
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
@@ -266,11 +259,11 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Add counts of replies that another process took from the journal to the line with these names."""
+        """Add counts of cached replies from another process to the line with these names."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
-        """Remove all counts for this run, keeping those of earlier runs."""
+        """Reset the counts for this run, but not those of earlier runs."""
         self.changed.clear()
         self._lines.clear()
         self._by_names.clear()
@@ -284,7 +277,7 @@ class Ledger:
 
     @property
     def lines(self) -> list[LedgerLine]:
-        """All lines, sorted by model; the lines of each model are in the order in which they were created."""
+        """All lines, sorted by model."""
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
@@ -297,13 +290,13 @@ class Ledger:
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """Return the total for cached replies, whose cost is what the calls would have cost."""
+        """Return the total for cached replies: what their calls would have cost."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON-compatible data, with totals by model, stage and judge.
 
-        It also contains the total of earlier runs (`earlier`), that of cached replies (`kept`), and the prices.
+        This also contains the prices, the total of earlier runs (`earlier`) and that of cached replies (`kept`).
         """
         return {
             **make_spending_report(self.lines),
@@ -314,10 +307,9 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Return what the calls in ledger lines cost as JSON-compatible data, with a grand total and totals by model,
-    stage and judge.
+    """Summarize the cost of ledger lines, in total and by model, stage and judge.
 
-    Cached replies are not included, and neither are lines without a judge in the totals by judge.
+    Cached replies are not included, and the totals by judge do not include lines without a judge.
     """
     return {
         "currency": "USD",
@@ -348,7 +340,7 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return the total of `spent` for each value of the field `name`, in the order in which the values occur."""
+    """Return the total of `spent` for each value of the field `name`, in order of occurrence."""
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
@@ -356,7 +348,7 @@ def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
 
 
 def _million_tokens() -> Usage:
-    """Return a usage of one million input and output tokens, whose cost is 0 only if tokens are free."""
+    """Return a usage of one million input and output tokens, to find out whether tokens are free."""
     from karenina_core.models.ports import Usage
 
     return Usage(input_tokens=10**6, output_tokens=10**6, calls=1)

@@ -1,7 +1,7 @@
-"""Model prices: the contract for price lists, and amounts of money without rounding errors.
+"""Model prices, and the contract for price lists.
 
-Money is counted in whole picodollars (10^-12 US dollars), so that the sum of a million small amounts is exact: a price
-of 0.15 dollars per million tokens is 150,000 picodollars per token.
+Amounts are whole picodollars (10^-12 US dollars), so that sums are exact. A price of 0.15 dollars per million tokens is
+150,000 picodollars per token.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def to_dollars(picodollars: int) -> Decimal:
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text, with more digits if the amount is small. "$0" means exactly zero.
+    """Return an amount as text. Small amounts get more digits, and "$0" means exactly zero.
 
-    Amounts smaller than a millionth of a dollar are shown as "below $0.000001".
+    Anything less than a millionth of a dollar is "below $0.000001".
     """
     if not picodollars:
         return "$0"
@@ -49,8 +49,9 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text, rounded up to two significant digits (at most six decimals), so that it suffices as a
-    budget.
+    """Return an amount as text, rounded up so that it works as a budget.
+
+    It has two significant digits and at most six decimals.
     """
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
@@ -60,8 +61,8 @@ def format_rounded_up(picodollars: int) -> str:
 class Rates:
     """The prices of a single token, in picodollars.
 
-    `cached` is the price of an input token that the provider reads from its cache, `cache_write` the price of an input
-    token that it writes to its cache, and `reasoning` the price of an output token used for reasoning.
+    `cached` and `cache_write` are for input tokens that the provider reads from or writes to its cache, and `reasoning`
+    is for output tokens used for reasoning.
     """
 
     input: int
@@ -80,7 +81,7 @@ class Rates:
         cache_write: Decimal | None = None,
         reasoning: Decimal | None = None,
     ) -> Self:
-        """Return rates from prices in dollars per million tokens.
+        """Create rates from prices in dollars per million tokens.
 
         `cached` and `cache_write` default to `input`, and `reasoning` to `output`.
         """
@@ -102,9 +103,8 @@ class Rates:
 class Tariff:
     """A model's tariff.
 
-    `steps` contains pairs of a number of input tokens and rates, in ascending order. A request with more input tokens
-    than that number is charged at those rates for all its tokens. `request` is a fixed price per request, in
-    picodollars.
+    `steps` contains pairs of a number of input tokens and rates, in ascending order. Requests with more input tokens
+    than that are charged at these rates. `request` is a fixed price per request, in picodollars.
     """
 
     rates: Rates
@@ -112,10 +112,10 @@ class Tariff:
     request: int = 0
 
     def cost(self, usage: Usage) -> int:
-        """Return the cost in picodollars of the usage of one or more requests.
+        """Return the cost of one or more requests, in picodollars.
 
-        Cached and cache-write tokens are part of the input tokens, and reasoning tokens part of the output tokens. If
-        several requests were counted together, their average input determines the step.
+        Cached and cache-write tokens are part of the input tokens, and reasoning tokens are part of the output tokens.
+        For several requests, the average input decides which step applies.
         """
         rates = self.rates
         if self.steps:
@@ -166,8 +166,7 @@ class OwnPrice(StrictSettings, defer_build=True):
 class PriceSource(Protocol):
     """A price list provided by a plugin.
 
-    `name` and `edition` identify the list; both are stored with each run that uses one of its prices. `edition` must
-    change whenever a price in the list changes.
+    `name` and `edition` are stored with each run that uses the list. Change `edition` whenever a price changes.
     """
 
     name: str
@@ -177,9 +176,8 @@ class PriceSource(Protocol):
         """The edition of the list: a version, a date or a digest."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff and the list's own name for the model, or None if the list does not contain the
-        model.
+        """Return a model's tariff and the list's own name for the model, or None if it is not in the list.
 
-        `served_by` identifies the model's server as known to its adapter: a base URL (containing `://`), the name of a
-        provider, or None if it is unknown. Implementations must not make any requests.
+        `served_by` is a base URL (containing `://`), the name of a provider, or None if the server is unknown.
+        Implementations must not make requests.
         """

@@ -1,1 +1,1 @@
-"""The journal: its file and rows, resuming a run from it, and repairing it."""
+"""The journal: storing replies and results, resuming runs, and repairing damaged files."""

@@ -1,7 +1,7 @@
-"""A run's command as JSON-compatible data without secrets, and how the secrets are restored when the run is resumed.
+"""A run's command as JSON-compatible data without secrets, and restoring these secrets to resume the run.
 
-The journal stores the command as a label that describes its results. The user's state folder
-(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads the command only from there.
+The journal stores the command as a label only. `karenina resume` reads it from the user's state folder
+(`karenina_engine.journal.user_state`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
-"""The placeholder for a secret; `restore_secrets` replaces the whole entry with the one in the user's own file."""
+"""The placeholder for a secret.
+
+To restore it, `restore_secrets` uses the whole entry from the user's own file.
+"""
 
 OWN_ONLY: Final = ("files", "paths", "benchmark_names")
-"""The parts of a command that only the user's own record contains: local files, and names used in the benchmark."""
+"""The parts of a command that are only in the user's own record: local files, and names used in the benchmark."""
 
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
@@ -38,11 +41,10 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 
 
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two commands request the same results.
+    """Return whether two commands ask for the same results.
 
-    They may differ in the versions of distributions, in settings that do not change results, such as a budget, and in
-    the parts that only the user's own record contains. Everything else, including the folder and the output, must be
-    equal.
+    Ignores versions of distributions, settings that do not change results (such as a budget), and what only the user's
+    own record contains. Everything else, including the folder and the output, must be equal.
     """
     return _result_settings(one) == _result_settings(other)
 
@@ -59,7 +61,7 @@ def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_content(benchmark: QuestionSource) -> str:
-    """Return a digest of the benchmark's file or, if it has none, of its questions."""
+    """Return a digest of the benchmark's file, or of its questions if it has no file."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -70,7 +72,7 @@ def digest_content(benchmark: QuestionSource) -> str:
 
 
 def digest_trusted_content(benchmark: QuestionSource) -> str:
-    """Return a digest of everything in the loaded benchmark that `--trust-all` puts into effect."""
+    """Return a digest of everything in the benchmark that `--trust-all` allows."""
     root = str(benchmark.workspace_root) if benchmark.workspace_root is not None else None
     digest = hashlib.sha256(digest_values([benchmark.run_config, root, list(benchmark.named_files)]).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
@@ -81,22 +83,21 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
-    """Return whether the benchmark's own configuration is unchanged since the command was stored."""
+    """Return whether the benchmark's own configuration is still the same as in the command."""
     return digest_values(benchmark.run_config) == command.get("benchmark_config")
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON. Values with no JSON equivalent are converted by `str`."""
+    """Return a digest of `value` as JSON, using `str` for values that JSON does not support."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its secrets taken from `given`, the user's current settings.
+    """Return a stored configuration with its secrets filled in from `given`, the current settings of the user.
 
-    Models are matched by id. If a stored model equals the given model apart from secrets, the whole given entry is
-    used; a secret from a file is never put into an entry from elsewhere. A missing API key is left out, so that the
-    environment supplies it. Raises `ConfigError` if the entry to which a secret belongs has changed, or if a secret
-    cannot be found.
+    Models are matched by id, and must be equal apart from their secrets. The whole given entry is then used, so that a
+    secret never ends up in an entry from elsewhere. Missing API keys are left to the environment. Raises `ConfigError`
+    if an entry with a secret has changed, or if a secret is missing.
     """
     values = dict(stored)
     for name in MODEL_ROLES:
@@ -112,7 +113,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings given in a configuration, as JSON-compatible data without secrets."""
+    """Return the settings of a configuration as JSON-compatible data, without secrets."""
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:
@@ -123,7 +124,7 @@ def dump_config(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _dump_model(model: ModelConfig) -> dict[str, Any]:
-    """Return the given fields of a model as JSON-compatible data. `LEFT_OUT` replaces secrets and MCP addresses."""
+    """Return the fields of a model as JSON-compatible data, with `LEFT_OUT` for secrets and MCP addresses."""
     values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
@@ -138,16 +139,13 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with its secret parts masked.
-
-    If any were masked, part of the URL's digest is appended to tell URLs apart.
-    """
+    """Return a URL with its secret parts masked. Part of its digest is then appended to tell URLs apart."""
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and of values named like secrets.
+    """Return an adapter's settings with `LEFT_OUT` for HTTP headers and values named like secrets.
 
     Nested tables are searched, but lists are not.
     """
@@ -165,16 +163,16 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return `value` as JSON-compatible data. Values with no JSON equivalent are replaced by their type names."""
+    """Return `value` as JSON-compatible data, with type names for values that JSON does not support."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Return a model's entry as it was in the run. `now` is the user's current entry, or None.
+    """Restore a model's entry. `now` is the user's current entry, if any.
 
-    Raises `ConfigError` if the entry has changed and a secret is needed, or if a secret other than a key is missing.
+    Raises `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
     """
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
@@ -203,9 +201,9 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields in which two entries for a model differ. Keys are not compared.
+    """Return the fields in which two entries for a model differ, apart from keys.
 
-    If `now` is not a valid entry, the list contains only that reason in place of a name.
+    If `now` is not a valid entry, the only element is the reason.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)

@@ -1,10 +1,9 @@
-"""The compression of result texts in a journal, with a dictionary made from a run's first results.
+"""The compression of results in a journal, with a dictionary made from the first results of a run.
 
-Because the results of a run repeat names and structure, a dictionary (zlib's `zdict`) makes a text many times shorter.
-The first results of a run are stored as text. The dictionary is then added to `meta`, no later than in the transaction
-of the first row that needs it. A compressed text is a blob: the dictionary's id, followed by raw deflate data. The id
-is the start of the dictionary's SHA-256, and `meta` contains two copies of the dictionary, so that damage to one is
-noticed and the other is used.
+Results repeat names and structure, so a dictionary (zlib's `zdict`) makes them many times smaller. The first results
+are stored as text. The dictionary is then added to `meta`, at the latest together with the first row that needs it. A
+compressed text is a blob: the dictionary's id (the start of its SHA-256), followed by raw deflate data. `meta` has two
+copies of the dictionary, in case one is damaged.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ DICTIONARY: Final = "dictionary "
 _COPIES: Final = (1, 2)
 _ID_BYTES: Final = 8
 _WINDOW: Final = 14
-"""zlib's window, as a power of 2: the dictionary may have 16 KiB."""
+"""The size of zlib's window as a power of 2. Dictionaries can have 16 KiB."""
 _LEVEL: Final = 3
 _MEMORY: Final = 7
 _ENOUGH: Final = 12_000
 """The bytes of samples from which a dictionary is made."""
 _SAMPLE: Final = 2_000
-"""The bytes of a sample at each end of a long text, where results are most alike."""
+"""The number of bytes to sample at each end of a long text, where results are most alike."""
 RESULT_COLUMN: Final = 10
 """The place of the text in a row of `results`."""
 
@@ -38,7 +37,7 @@ RESULT_COLUMN: Final = 10
 class TextCompressor:
     """Compresses the texts that a run adds to a journal.
 
-    `store` is called with a name and a value for `meta` before the first text that needs this value is returned.
+    If a text needs a new value in `meta`, `store` is called with its name and value first.
     """
 
     def __init__(self, store: Callable[[str, bytes], None], dictionary: bytes | None = None) -> None:
@@ -50,10 +49,10 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Return what the journal stores for a text: a blob, or the text itself.
+        """Compress a text for the journal.
 
-        A text is stored as it is if there is no dictionary yet, in which case it becomes a sample for the dictionary,
-        or if it is longer than `MAX_BYTES`. Raises `UnicodeEncodeError` if the text contains half a surrogate pair.
+        The text is returned as it is if there is no dictionary yet or if it is longer than `MAX_BYTES`. Raises
+        `UnicodeEncodeError` if it contains a lone surrogate.
         """
         data = text.encode()
         if len(data) > MAX_BYTES:  # SQLite may refuse it, which a blob would hide until it is read
@@ -75,20 +74,22 @@ class TextCompressor:
         self._prime(dictionary)
 
     def _prime(self, dictionary: bytes) -> None:
-        """Start using a dictionary. Copying a primed compressor is faster than priming one for each text."""
+        """Start using a dictionary. The primed compressor is copied for each text, which is faster than priming it
+        again.
+        """
         self._id = _digest(dictionary)
         self._primed = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW, _MEMORY, zdict=dictionary)
 
 
 class TextReader:
-    """Reads the texts of results, using the dictionaries in a journal's `meta`."""
+    """Reads compressed results, using the dictionaries in a journal's `meta`."""
 
     def __init__(self, database: Callable[[], sqlite3.Connection]) -> None:
         self._database = database
         self._dictionaries: dict[bytes, bytes] = {}
 
     def read(self, stored: object) -> str:
-        """Return the text that a journal stored as `stored`, or an empty string if it is damaged or too long.
+        """Return the original text, or an empty string if it is damaged or too long.
 
         Raises `sqlite3.Error` if the journal cannot be read.
         """
@@ -103,12 +104,12 @@ class TextReader:
             return ""
 
     def read_row(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results`, whose columns begin at `start`, with the stored value replaced by its text."""
+        """Return a row of `results` with its text decompressed. The columns begin at `start`."""
         at = start + RESULT_COLUMN
         return (*row[:at], self.read(row[at]), *row[at + 1 :])
 
     def dictionary(self, id: bytes) -> bytes | None:
-        """Return the dictionary with this id, or None if the journal has no undamaged copy of it."""
+        """Return the dictionary with this id, or None if there is no intact copy."""
         if id not in self._dictionaries:
             query = "SELECT value FROM meta WHERE name = ?"
             for copy in _COPIES:
@@ -124,9 +125,9 @@ def dictionary_id(stored: bytes) -> bytes:
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return the dictionary in a row of `meta` (`name` and `value`) under the names of all its copies.
+    """Return the dictionary in a row of `meta`, under the names of all its copies.
 
-    Returns an empty dict if the row is a damaged copy or contains another fact.
+    Returns an empty dict for damaged copies and other rows.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

@@ -1,8 +1,7 @@
-"""The journal file: opening it, locking it, and reporting errors with what to do about them.
+"""The journal file: opening, locking, and explaining errors.
 
-`karenina_engine.journal.schema` describes the tables. A journal may come from a stranger, with any files alongside it.
-Therefore the journal and the files that SQLite keeps next to it are checked before SQLite opens them, and the schema is
-checked afterwards.
+For the tables, see `karenina_engine.journal.schema`. A journal may come from anyone. The file and those that SQLite
+keeps next to it are therefore checked before SQLite opens them, and the schema is checked afterwards.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ Sync = Literal["normal", "full"]
 _MAGIC: Final = b"SQLite format 3\0"
 _LONGEST_ROW: Final = 2**31 - 1  # the largest limit that SQLite accepts
 _HEADER: Final = 100
-"""The length of SQLite's header in bytes; a shorter file cannot be identified."""
+"""The length of SQLite's header in bytes. Shorter files cannot be identified."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DAMAGED_IF_READ: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NOT_UTF8: Final = "it contains text that is not UTF-8"
 _COMPANIONS: Final = ("-wal", "-shm", "-journal", ".lock")
-"""Suffixes of the files beside a journal: SQLite's own files, and the lock file."""
+"""The suffixes of files next to a journal: SQLite's own and the lock file."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The last bytes of a rollback file that names another file; SQLite would delete that file."""
+"""The end of a rollback file that names another file, which SQLite would delete."""
 ROW_ERRORS: Final = (
     *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
     *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
 )
-"""Errors that mean that one row cannot be stored, whatever the state of the disk."""
+"""Errors that concern a single row, whatever the state of the disk."""
 _LOCK_TIMEOUT: Final = 0.3
-"""Seconds to wait for the lock, since `is_locked` in another process holds it for an instant."""
+"""Seconds to wait for the lock. `is_locked` in another process holds it for a moment."""
 
 _WAIT_FOR_READERS: Final = 1000
-"""Milliseconds to wait, at the end of a run, for another process to finish reading the journal."""
+"""Milliseconds to wait for other processes to finish reading the journal at the end of a run."""
 
 logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised when a journal cannot be opened, read or written. The message states the path, the reason and the cure."""
+    """Raised if a journal cannot be opened, read or written. The message says why, and what to do."""
 
 
 class JournalDamaged(JournalError):
-    """Raised when part of a journal cannot be read, or has changed since it was written."""
+    """Raised if part of a journal is unreadable or has changed since it was written."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
@@ -69,11 +68,11 @@ class JournalDamaged(JournalError):
 
 
 class JournalNotWritten(JournalError):
-    """Raised when a journal cannot be written. Rows that were already stored are kept."""
+    """Raised if a journal cannot be written. Rows that have been stored are safe."""
 
 
 class JournalInUse(JournalError):
-    """Raised when another process is using the journal. `pid` is the id of that process, or None if it is unknown."""
+    """Raised if another process is using the journal. `pid` is its id, if known."""
 
     def __init__(self, message: str, pid: int | None) -> None:
         super().__init__(message)
@@ -82,11 +81,10 @@ class JournalInUse(JournalError):
 
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert SQLite and operating system errors concerning the file at `path` to a `JournalError`.
+    """Convert errors from SQLite and the operating system to `JournalError`.
 
-    `doing` is the past participle used in the message: "the journal ... cannot be `doing`". With "written", the error
-    is a `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`; with "read" and "opened", more SQLite
-    errors are taken to mean this.
+    `doing` is a past participle for the message: "the journal ... cannot be `doing`". Writing errors become
+    `JournalNotWritten`, and damaged files `JournalDamaged`.
     """
     try:
         yield
@@ -103,10 +101,7 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Return the error for a journal that cannot be `doing` (a past participle), including the reason `why`.
-
-    It is a `JournalNotWritten` if `doing` is "written".
-    """
+    """Build the error for a journal that cannot be `doing` (a past participle). `why` is the reason."""
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
@@ -114,7 +109,7 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
     """Return whether an SQLite error means that the file is damaged.
 
-    More errors indicate damage when reading than when writing, since a failing write may be the statement's own fault.
+    When writing, some of these errors may be the statement's own fault.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -122,15 +117,15 @@ def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
 
 
 def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
-    """Return whether SQLite refuses to write to a file although the operating system lets this process write to it."""
+    """Return whether SQLite refuses to write to a file that the operating system lets us write to."""
     forbidden = _has_code(error) and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal, which its header may forbid. Nothing is changed.
+    """Return whether SQLite can write to the journal, without changing anything.
 
-    Raises `sqlite3.OperationalError` if the attempt fails for any other reason.
+    Its header may forbid this. Raises `sqlite3.OperationalError` if the attempt fails for another reason.
     """
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
@@ -142,15 +137,14 @@ def is_writable(database: sqlite3.Connection) -> bool:
 
 
 def _has_code(error: sqlite3.Error) -> bool:
-    """Return whether the error was reported by SQLite itself, rather than by Python's module."""
+    """Return whether an error comes from SQLite itself rather than from Python's module."""
     return getattr(error, "sqlite_errorcode", None) is not None
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an existing journal, and the accompanying files that contain its latest changes, to an unused name.
+    """Rename an existing journal and its companion files to an unused name.
 
-    The new name is logged. Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be
-    renamed.
+    The new name is logged. Does nothing if there is no journal. Raises `JournalError` if a file cannot be renamed.
     """
     if not path.exists():
         return
@@ -165,12 +159,10 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal at `path`, creating it and its folder if they do not exist. The caller must hold its lock
-    (`lock_journal`).
+    """Open the journal for writing, creating it and its folder if necessary. You must hold its lock.
 
-    With `sync="full"`, each commit waits until it is stored on disk, so that a power failure does not lose any commits.
-    An earlier format that can be read is marked as the current one. Raises `JournalError` if the file is not a journal,
-    has another format, is damaged or cannot be opened.
+    With `sync="full"`, commits survive a power failure. Journals in an earlier, compatible format are marked as
+    current. Raises `JournalError` if the file is damaged, has another format, is not a journal or cannot be opened.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -198,10 +190,9 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection returned by `open_to_write`, so that the journal is a single file again.
+    """Close a connection from `open_to_write`, leaving a single file behind.
 
-    In write-ahead-log mode, each later reader would create a log file and leave it behind. If another process is
-    reading the journal now, it stays in that mode until the next run ends.
+    If another process is reading the journal, its log file remains until the next run ends.
     """
     try:
         with suppress(sqlite3.Error):
@@ -212,9 +203,9 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal at `path` for reading, even while another process writes to it, or on a read-only disk.
+    """Open the journal for reading. This works while it is being written, and on a read-only disk.
 
-    Raises `JournalError` if there is no journal, or if it has another format, is damaged or cannot be read.
+    Raises `JournalError` if the file is missing, damaged, has another format or cannot be read.
     """
     check_before_opening(path, writing=False)
     if not path.is_file():
@@ -238,9 +229,9 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a database that may come from a stranger. The connection commits each statement, and any thread may use it.
+    """Open an untrusted database. Each statement is committed, and any thread may use the connection.
 
-    Its schema cannot call functions, no other files can be attached, and the length of rows is limited. With `uri`,
+    Its schema cannot call functions, other files cannot be attached, and the length of rows is limited. With `uri`,
     `name` is a `file:` URI.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
@@ -252,11 +243,11 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def check_before_opening(path: Path, *, writing: bool) -> None:
-    """Raise `JournalError` for a journal that would make SQLite change another file or wait for one.
+    """Raise `JournalError` if opening the journal could affect other files.
 
-    The journal and the files alongside it must not be links, pipes, devices or folders. A file to which SQLite may
-    write (the journal itself only if `writing`) must have no other hard links, and a rollback file must not name
-    another file.
+    Neither the journal nor its companion files may be links, pipes, devices or folders. Files that SQLite may write to
+    must not have other hard links, and a rollback file must not name another file. The journal itself is written only
+    if `writing` is set.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -278,12 +269,12 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
 
 
 def _hard_link_problem(names: int) -> str | None:
-    """Return why a file with this number of hard links must not be changed, or None if it has only one."""
+    """Return why a file with this many hard links must not be changed, or None if it has just one."""
     return f"has {names} names (hard links), and a change would affect all of them" if names > 1 else None
 
 
 def _file_type_problem(path: Path, mode: int) -> str:
-    """Return a description, for use in a message, of a file that is not a regular file."""
+    """Describe a file that is not a regular file, for use in a message."""
     if stat.S_ISLNK(mode):
         return f"is a link to {path.readlink()}"
     if stat.S_ISDIR(mode):
@@ -292,7 +283,7 @@ def _file_type_problem(path: Path, mode: int) -> str:
 
 
 def _names_another_file(rollback: Path) -> bool:
-    """Return whether a rollback file ends in the mark that precedes another file's name."""
+    """Return whether a rollback file ends with the name of another file."""
     with rollback.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - len(_ROLLBACK_MAGIC)))
@@ -300,7 +291,10 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row of a query, None if there is no row, or `()` if the row contains text that is not UTF-8."""
+    """Return the first row of a query, or None if there is none.
+
+    Returns `()` if the row contains text that is not UTF-8.
+    """
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     except sqlite3.OperationalError as error:
@@ -311,17 +305,17 @@ def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[An
 
 
 def repaired_path(path: Path) -> Path:
-    """Return the path where a repaired journal is completed before it replaces the journal at `path`."""
+    """Return where a repaired journal is written before it replaces the one at `path`."""
     return path.with_name(path.name + ".repaired")
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
-    """Lock the journal at `path` until the lock is released with `unlock` or the process ends.
+    """Lock the journal until `unlock` is called or the process ends.
 
-    This uses the operating system's lock on `<path>.lock`: a killed process leaves the file behind, but not the lock.
-    The folder is created if it does not exist. Raises `JournalInUse` if another process still holds the lock after
-    `_LOCK_TIMEOUT` seconds, and `JournalError` if the file cannot be locked or if an earlier repair was interrupted and
-    this is not a repair (`repairing`).
+    This locks the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The folder
+    is created if necessary. Raises `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT`
+    seconds. Raises `JournalError` if the file cannot be locked, or if an earlier repair was interrupted and `repairing`
+    is not set.
     """
     from filelock import FileLock, Timeout
 
@@ -349,7 +343,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 def unlock(lock: BaseFileLock) -> None:
     """Remove the lock file and release the lock.
 
-    The file is removed first, so that a process that already has it open does not lock a file that others cannot see.
+    In this order, a process that has the file open cannot lock it after it has disappeared.
     """
     with suppress(OSError):  # Windows cannot remove an open file, and the folder may be read-only
         Path(lock.lock_file).unlink()
@@ -362,10 +356,7 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the id of the process named in the journal as its user.
-
-    Returns None if no process is named or the journal cannot be read.
-    """
+    """Return the process id that the journal names as its user, or None if there is none."""
     try:
         database = open_to_read(path)
     except JournalError:
@@ -383,9 +374,9 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process is using the journal.
+    """Return whether a process is using the journal, and clean up after one that was killed.
 
-    Removes the lock file left by a killed process. Returns False if the folder does not allow this.
+    Returns False if the folder does not allow the check.
     """
     from filelock import FileLock, Timeout
 
@@ -414,10 +405,9 @@ def clear_owner(database: sqlite3.Connection) -> None:
 
 
 def _check_header(path: Path, cure: str) -> None:
-    """Raise `JournalDamaged` for a journal that is cut off within its header, and `JournalError` if the file is not a
-    journal.
+    """Check the header of a file, and raise `JournalDamaged` or `JournalError` if it is not a journal's.
 
-    An empty file is accepted. `cure` states what to do about a file that is not a journal.
+    Empty files are fine. `cure` says what to do about a file that is not a journal.
     """
     with path.open("rb") as file:
         head = file.read(_HEADER)
@@ -428,15 +418,15 @@ def _check_header(path: Path, cure: str) -> None:
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:
-    """Return whether nothing has been written yet, for example because the process that created the file was killed."""
+    """Return whether nothing has been written to the file yet."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     return not application and database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
-    """Raise `JournalError` if an open database is not a journal in a format that this version reads.
+    """Raise `JournalError` if an open database is not a journal that this version can read.
 
-    Its schema must contain exactly the tables and indexes of a journal.
+    It must have exactly the tables and indexes of a journal.
     """
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
@@ -464,7 +454,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return an explanation of an SQLite error and what to do about it."""
+    """Explain an SQLite error, and say what to do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

@@ -1,4 +1,4 @@
-"""Fingerprints, which determine whether an item's stored result is still valid, and digests of what replies need."""
+"""Fingerprints, to find out whether a stored result is still valid."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
-"""Settings that decide which items there are, but not their results."""
+"""Settings that decide which items there are but do not change their results."""
 _AT_ONCE: Final = 1024
-"""The maximum number of cached questions: more than are ever in progress at once."""
+"""The maximum number of questions in the cache. There are never that many in progress."""
 _OF_NO_RESULT: Final = {
     "endpoint_api_key",
     "request_timeout",
@@ -44,11 +44,11 @@ _OF_NO_RESULT: Final = {
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 _MATCHED: Final = ("id", "question")
-"""Fields whose texts are normalized to NFC before they are compared."""
+"""Fields whose text is normalized to NFC before comparison."""
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recorded answers, or None if it has none or their file cannot be read."""
+    """Return a digest of a model's recordings, or None if it has none or they cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -62,26 +62,22 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of the core's version and `value` as JSON.
-
-    Values with no JSON equivalent are represented by their names.
-    """
+    """Return a digest of `value` as JSON and the core's version. Values that JSON does not support count by name."""
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return a name for a value that JSON cannot express, such as a function. The name is the same in every process."""
+    """Return a name for a value that JSON does not support, such as a function. It is the same in all processes."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 class Fingerprints:
     """The fingerprints of a run's items.
 
-    A fingerprint is a digest of everything that determines a result, except the replies: the question with its ground
-    truth, template and traits, the files in the folders that its stages read, which of its code is trusted, both
-    models, every setting that is not marked `changes_results: False`, the stages of its plan with their versions, and
-    the core's version. It does not include keys, timeouts or the run's other items.
+    A fingerprint covers everything that determines a result, apart from the replies: the question with its template,
+    traits and folders, the code that is trusted, both models, the stages of its plan, the version of the core, and all
+    settings that are not marked `changes_results: False`. Keys, timeouts and other items do not matter.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -94,20 +90,20 @@ class Fingerprints:
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     async def read_folders(self, question: Question, plan: Plan) -> None:
-        """Digest the question's folders in a thread, so that `compute` does not block the event loop."""
+        """Digest the question's folders in a thread, so that `compute` does not block."""
         folders = plan.source_folders(self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the fingerprint of an item. `judge` is None for an item without a judge.
+        """Return the fingerprint of an item. `judge` is None if the item has no judge.
 
-        Unless `read_folders` has already been called, the question's folders are digested here.
+        Call `read_folders` first if the folders should not be read here.
         """
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return digests of the parts shared by many items: settings, plan and models."""
+        """Return digests of what many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         entry = self._common.get(at)
         if entry is None:
@@ -117,7 +113,7 @@ class Fingerprints:
         return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
-        """Return digests of the parts that depend on the question, reading its folders if they have not been read."""
+        """Return digests of what depends on the question, reading its folders if necessary."""
         at = id(question), id(plan)
         entry = self._questions.get(at)
         if entry is not None:
@@ -125,7 +121,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Store and return the part for the question. Beyond `_AT_ONCE` questions, the earliest is forgotten."""
+        """Cache the digests of a question. The oldest of more than `_AT_ONCE` is dropped."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -133,9 +129,9 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted, since a result must not outlive the trust it needed.
+        """Return which of the question's sources are trusted, or empty bytes if none are.
 
-        Returns empty bytes if no sources are trusted, so that runs without trust have the same fingerprints.
+        A result must not outlive the trust that it needed.
         """
         if not (self._trust.everything or self._trust.digests):
             return b""
@@ -146,7 +142,7 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _model(self, model: ModelConfig) -> bytes:
-        """Return a digest of the model fields that can change a result, the adapter's version, and the recordings."""
+        """Return a digest of a model: fields that can change a result, the adapter's version, and recordings."""
         if isinstance(model, PanelModel):
             judges = [self._model(judge) for judge in (*model.members, *model.others)]
             return digest_json([model.id, [judge.hex() for judge in judges]])
@@ -160,9 +156,9 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of the core's version and a question without its dates. The id and text are normalized to NFC.
+    """Return a digest of a question without its dates, and of the core's version.
 
-    A template given as a class is represented by its template id.
+    Id and text are normalized to NFC. A template class is represented by its template id.
     """
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued
@@ -180,7 +176,7 @@ def digest_question(question: Question) -> bytes:
 
 
 def _settings(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings that can change a result, except those that only determine which items there are."""
+    """Return the settings that can change the result of an item."""
     return {
         name: config.setting(name)
         for name, setting in all_settings().items()

@@ -1,6 +1,7 @@
-"""The journal of runs. It stores every result, and every reply before it is used, so that no call is made twice.
+"""The journal of a run, which stores every reply and every result.
 
-`karenina_engine.journal.schema` describes the tables.
+Replies are stored before they are used, so that no call is made twice. For the tables, see
+`karenina_engine.journal.schema`.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ logger = logging.getLogger("karenina")
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables returned
-    by `store` and `finish` complete once the row is in the file. With `replaying`, no calls are made, so a missing
+    It can be used by one event loop at a time. Rows are collected and committed together, and the awaitables from
+    `store` and `finish` complete once the row is in the file. With `replaying`, calls are not allowed, and a missing
     reply is an error.
     """
 
@@ -125,12 +126,12 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, creating it if it does not exist.
+        """Open the journal at `path`, creating it if necessary.
 
-        `fresh` first renames an existing journal. With `sync="full"`, each commit survives a power failure. Before a
-        commit, rows wait briefly for others, unless none of the calls in `limits` are in flight. `replaying` opens the
-        file for reading only. Raises `JournalError` if the file is not a journal, has another format, is damaged or
-        cannot be written, and `JournalInUse` if another process is working on it.
+        With `fresh`, an existing journal is renamed first. `replaying` opens the file for reading only. With
+        `sync="full"`, commits survive a power failure. Rows wait briefly for others to be committed with, unless none
+        of the calls in `limits` are in flight. Raises `JournalError` if the file is damaged, has another format, is not
+        a journal or cannot be written, and `JournalInUse` if another process is using it.
         """
         file = Path(path)
         if replaying:
@@ -159,7 +160,10 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the journal. If the block raised an exception, a `JournalError` from closing is only logged."""
+        """Close the journal.
+
+        If the block raised an exception, a `JournalError` from closing is only logged.
+        """
         try:
             self.close()
         except JournalError:
@@ -184,9 +188,9 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file for the duration of the block, because SQLite connections must not be used after a fork.
+        """Close the file while the block runs, because SQLite connections must not be used after a fork.
 
-        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or if the file cannot be
+        The journal stays locked. Raises `JournalError` if collected rows cannot be written, or if the file cannot be
         reopened.
         """
         if not self.replaying:
@@ -203,11 +207,11 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items. `command` describes the request as JSON-compatible data without secrets.
+        """Start a run of `items` items, or continue the last run if `command` asks for the same results.
 
-        If `command` requests the same results as the last run, that run is continued. From now on, the counts in
-        `ledger` are stored with the replies; `ledger.before` is set to the totals of earlier sessions. If the benchmark
-        has a file, the command is also stored in the user's state folder, where `karenina resume` reads it.
+        `command` is JSON-compatible data without secrets. From now on, the counts in `ledger` are stored together with
+        the replies, and `ledger.before` contains the totals of earlier sessions. If the benchmark has a file, the
+        command is also stored in the user's state folder for `karenina resume`.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -225,7 +229,10 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id, storing a new one if the journal has none or is a copy of another journal."""
+        """Return the journal's random id.
+
+        A new id is stored if the journal has none or is a copy of another journal.
+        """
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -234,7 +241,7 @@ class Journal:
         return id
 
     def _dictionary_of_run(self) -> bytes | None:
-        """Return the dictionary used to compress the run's results, or None if there is none."""
+        """Return the dictionary for compressing the run's results, if there is one."""
         query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
         row = self._row(query, self.run_id)
         return self._texts.dictionary(dictionary_id(row[0])) if row else None
@@ -244,9 +251,10 @@ class Journal:
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id, in place of those stored before.
+        """Store the endpoint digests of the run's models, by port and model id.
 
-        Rescoring uses them to find replies. An id shared by an answering model and a judge has two digests.
+        They replace those stored before. Rescoring uses them to find replies. If an answering model and a judge have
+        the same id, there are two digests for it.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -254,7 +262,7 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the digests stored by `store_endpoint_digests`. Malformed digests are ignored."""
+        """Return the stored endpoint digests, ignoring any that are malformed."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -267,7 +275,7 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session of the run, and make each commit write the changed lines of `ledger`.
+        """Start a session, and write the changed lines of `ledger` with each commit.
 
         Sets `ledger.before` to the totals of earlier sessions.
         """
@@ -280,9 +288,9 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the id used for the run in result files: that of the current run or, in a replay, of the last run.
+        """Return the run's id in result files, or None if there is no run or the journal has no id.
 
-        Returns None if there is no run, or if the journal has no id.
+        This is the current run or, in a replay, the last one.
         """
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
@@ -290,24 +298,20 @@ class Journal:
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the command of the last run, or None if there was no run.
-
-        Raises `JournalDamaged` if the run's row is damaged.
-        """
+        """Return the command of the last run, if any. Raises `JournalDamaged` if its row is damaged."""
         last = self._last_run()
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row for the last run, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
+        """Return the row of the last run, if any. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record the counts of the run's calls and, if it has `finished`, when it
-        ended.
+        """Commit the collected rows, and record how many calls the run made.
 
-        A run that was stopped has no end time. From now on, the ledger is no longer stored. Raises `JournalError` if
-        this cannot be written.
+        The end time is recorded only if the run has `finished`. The ledger is not stored after this. Raises
+        `JournalError` if the file cannot be written.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -331,10 +335,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call, or None if there is no reusable reply.
+        """Return the stored reply to an identical call, or None if it cannot be reused or does not exist.
 
-        In a replay, stored errors and replies that cannot be reused are also returned, and `PortError` is raised if
-        nothing is stored. Raises `JournalError` if the file could not be written or cannot be read.
+        A replay also returns errors and replies that cannot be reused, and raises `PortError` if there is nothing to
+        return. Raises `JournalError` if the file could not be written or cannot be read.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -344,16 +348,17 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the call's stored reply or error, even if it cannot be reused, or None if nothing is stored.
+        """Return the stored reply or error of a call, even if it cannot be reused.
 
-        Damaged rows and empty replies (in a replay, except those of agents) also count as not stored.
+        Returns None if there is none, if its row is damaged, or if it is empty. Replays do return the empty replies of
+        agents.
         """
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return the call's stored reply or error, or None if there is none, and whether its row is damaged.
+        """Look up the stored reply or error of a call. Also returns whether its row is damaged.
 
-        Empty replies count as not stored (`_is_missing`), and damage is logged. Raises `JournalError` if the file could
+        Damage is logged, and empty replies count as missing (`_is_missing`). Raises `JournalError` if the file could
         not be written or cannot be read.
         """
         if self.broken is not None:
@@ -372,10 +377,10 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call in place of an earlier one, returning once it is in the file.
+        """Store the outcome of a call, and return once it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply (the call's item then ends with this error), and
-        `JournalError` if the file cannot be written.
+        It replaces any earlier outcome. Raises `PortError` if the reply cannot be stored, so that only its item fails.
+        Raises `JournalError` if the file cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -393,14 +398,15 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, None if there is no row, or `()` if the row contains invalid UTF-8."""
+        """Return the first row of a query, or None if there is none.
+
+        Returns `()` if the row contains invalid UTF-8.
+        """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file, described by `what`, is damaged: as a warning the first time, and then at debug
-        level.
-        """
+        """Log that part of the file is damaged, as a warning only the first time. `what` describes the part."""
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored. Run `karenina journal repair %s` to keep "
@@ -411,7 +417,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything in the block in a single transaction, which is faster. Nothing may be written."""
+        """Run the block in a single transaction, which makes reading faster. Do not write anything in it."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -424,10 +430,7 @@ class Journal:
         """Do nothing, because calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored.
-
-        If the result is False, there is no need to search for the reply.
-        """
+        """Return False if there is certainly no reply with this key."""
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
@@ -438,10 +441,9 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's stored result with this fingerprint, or None if there is none.
+        """Return the item's result with this fingerprint, if it was stored before the journal was opened.
 
-        If the journal contained no results when it was opened, the answer is always None. The question's id is looked
-        up as given and in both normal forms. A damaged result is ignored, with a warning.
+        The question's id is looked up as given and in both normal forms. Damaged results are ignored with a warning.
         """
         if not self._had_results:
             return None
@@ -464,15 +466,14 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results`, whose columns begin at `start`, with the result replaced by its text."""
+        """Return a row of `results` with its text decompressed. The columns begin at `start`."""
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether all lines of `file` except its headers are results of the last run.
+        """Return whether every result in `file` is also in the last run, so that the file can be replaced.
 
-        If they are, the file may be replaced without losing anything. A last line that was cut off only has to be the
-        start of a result.
+        A last line that was cut off only has to be the start of a result.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -480,11 +481,11 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result as returned by `dump_result`. The row is in the file once the awaitable completes.
+        """Store an item's result. Await the return value to be sure that it is in the file.
 
-        `index` is the item's index in the run's matrix, and `again` states whether the item must run again. Raises
-        `UnstorableRow` (immediately or when awaited) if the result cannot be stored, and `JournalError` if the file
-        cannot be written.
+        `text` is the result from `dump_result`, `index` is the item's index in the run's matrix, and `again` means that
+        the item must run again. Raises `UnstorableRow`, at once or when awaited, if the result cannot be stored, and
+        `JournalError` if the file cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -494,37 +495,35 @@ class Journal:
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result produced by another process. The file contains it after the next `flush`."""
+        """Store a result from another process. Call `flush` to write it to the file."""
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Record that a stored result also belongs to this run, at `index` in its matrix, unless this is already
-        recorded.
-        """
+        """Record that a stored result also belongs to this run, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now. Raises `JournalError` if the rows cannot be written; they are then kept."""
+        """Commit the collected rows now. If this raises `JournalError`, the rows are kept for another attempt."""
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply is treated as missing because it is empty.
+    """Return whether a stored reply counts as missing because it is empty.
 
-    Replays do use the empty replies of agents.
+    Empty replies of agents do not count as missing in a replay.
     """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
 REPLAY_CURE: Final = "; run without --replay to make the call"
-"""The end of the error for a call without a stored reply; rescoring removes it, since it has no such option."""
+"""The end of the error for a missing reply. Rescoring removes it, because it has no such option."""
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
-    """Return the error for a call whose reply a replay could not find or, if `damaged`, could not read."""
+    """Return the error for a call whose reply is missing or `damaged` in a replay."""
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
     target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"

@@ -1,7 +1,7 @@
-"""The files named by a benchmark's values, and their state when the user ran or trusted the benchmark.
+"""The files named in a benchmark, and how they looked when the user ran or trusted the benchmark.
 
-Anyone who can write to the benchmark's folder can replace a file with a link, or change a program, without changing any
-value in the benchmark. For this reason, trust in a value and `karenina resume` also compare the files.
+Anyone who can write to the benchmark's folder can replace a file with a link or change a program without touching the
+benchmark itself. Trust in a value and `karenina resume` therefore compare the files too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", "
 class NamedFile:
     """A file or folder named by a benchmark, as it was when it was recorded.
 
-    `name` is relative to `base` and refers to `resolved`, through links if `linked`. `inside` states whether `resolved`
-    is inside the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the
-    contents, or None if the contents do not matter or cannot be read.
+    `name` is relative to `base` and refers to `resolved`. With `linked`, links lead there. `inside` is true if it is
+    inside the benchmark's `folder`. A `program` can be executed; data cannot. `digest` is a digest of the contents, or
+    None if they do not matter or cannot be read.
     """
 
     name: str
@@ -43,9 +43,10 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Return the file or folder to which `name`, relative to `base`, now refers, without a digest.
+        """Look up the file or folder that `name` refers to now, relative to `base`.
 
-        `folder` is the benchmark's folder. Raises `ValueError` if `name` cannot be a path.
+        `folder` is the benchmark's folder. The contents are not digested. Raises `ValueError` if `name` cannot be a
+        path.
         """
         resolved = os.path.realpath(Path(base, name))
         plain = os.path.normpath(Path(os.path.realpath(base), name))
@@ -53,10 +54,7 @@ class NamedFile:
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return a copy with a digest of the contents.
-
-        A folder that contains the benchmark's own folder is not digested.
-        """
+        """Return a copy with a digest of the contents, unless this is a folder around the benchmark's own."""
         kind, digest = _kind_of(self.resolved), None
         if kind == stat.S_IFREG:
             digest = _digest_file(self.resolved)
@@ -65,25 +63,22 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Return what the name now refers to, with a digest if this object has one or is a program."""
+        """Look up the same name again. Programs always get a digest, other files only if they have one here."""
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what trust in the name covers besides the name itself.
-
-        This is the target of a link, and the contents of a program.
-        """
+        """Return what the user trusts besides the name: the target of a link, and the contents of a program."""
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Return a description of a change that lets a run read or start something that the user has not seen.
+        """Describe a change that would make a run read or start something the user has not seen.
 
-        Returns None if there is no such change. Changes to data inside the benchmark's folder do not count: like the
-        questions, this data is the author's own.
+        Returns None if there is no such change. Data inside the benchmark's folder belongs to its author, as do the
+        questions, and may change.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved} and now points to {now.resolved}"
@@ -103,9 +98,9 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Return descriptions of the file changes that prevent a user's own command from being repeated.
+    """Describe the changes to files that prevent a user's own command from being repeated.
 
-    With `starts=False`, programs are ignored; with `benchmark=False`, the benchmark file is ignored.
+    Pass `starts=False` to ignore programs, and `benchmark=False` to ignore the benchmark file.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -113,9 +108,9 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Return descriptions of all changes to the files of a user's own command, dangerous or not.
+    """Describe all changes to the files of a user's own command, dangerous or not.
 
-    If names point elsewhere because one of their parent folders does, only that folder is listed.
+    If a parent folder now points elsewhere, it is listed instead of the names below it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -135,13 +130,13 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
 
 
 def has_same_data(command: Mapping[str, Any]) -> bool:
-    """Return whether the files outside the benchmark's folder are unchanged since the user's own command was stored."""
+    """Return whether the files outside the benchmark's folder are unchanged since the command was stored."""
     outside = [NamedFile(**file) for file in command["files"] if not file["inside"]]
     return all(file.now() == file for file in outside)
 
 
 def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
-    """Yield the data file or folder that `name` refers to, or nothing if it cannot be a path. No file is opened."""
+    """Yield the data file or folder that `name` refers to, if it can be a path. Nothing is opened."""
     if "\0" not in name:
         place = str(folder.absolute())
         yield NamedFile.at(name, place, place)
@@ -150,9 +145,9 @@ def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
     """Yield the files in `folder` that are named in `texts` and could be programs.
 
-    A text can name a file as a whole, or as a word in a command. A word is relative to the folder or, as an argument,
-    to the working directory. A folder counts only if a whole text names it; if a word names it, its `__main__.py`,
-    which Python would run, counts instead. A file that does not exist counts if the word is clearly a file name.
+    A name can be a whole text or a word in a command. Words are relative to the folder or to the working directory. A
+    folder counts only if it is the whole text. As a word, it stands for its `__main__.py`, which is what Python runs.
+    Missing files count if the word is clearly a file name.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -166,7 +161,7 @@ def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a command, the values of its options, and the words of nested commands, as in `sh -c`."""
+    """Yield the words of a command, including values of options and words of nested commands, as in `sh -c`."""
     for word in _split(text):
         attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
         for part in (word, word.partition("=")[2], attached):
@@ -177,7 +172,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command, split as for a program's arguments and also as a shell would split them."""
+    """Split a command as a shell does, and also as the arguments of a program."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -187,9 +182,9 @@ def _split(text: str) -> list[str]:
 
 
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
-    """Yield the file that a name refers to relative to `base`, with its digest, if it is in `folder`.
+    """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`.
 
-    With `absent`, a file that does not exist always counts; otherwise it counts only if its name is clearly a path.
+    A missing file counts if its name is clearly a path. With `absent`, it always counts.
     """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
@@ -202,7 +197,7 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
     """Return whether the name of a missing file is clearly a path.
 
-    A name that could be a command or a key is not treated as clearly a path, because keys must not be stored.
+    Anything that could be a command or a key is not, because keys must not be stored.
     """
     if any(map(str.isspace, name)):
         return False
@@ -211,12 +206,12 @@ def _is_clear(name: str, base: Path, folder: Path) -> bool:
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Return whether a path is that of the folder or of something inside it. Links are not resolved."""
+    """Return whether a path is the folder or inside it, without resolving links."""
     return Path(path).is_relative_to(folder)
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file, as returned by `stat.S_IFMT`, or None if the file does not exist."""
+    """Return the type of a file as given by `stat.S_IFMT`, or None if it does not exist."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:
@@ -224,7 +219,7 @@ def _kind_of(path: str) -> int | None:
 
 
 def _digest_file(path: str) -> str | None:
-    """Return the SHA-256 digest of a file, or None if the file cannot be read."""
+    """Return the SHA-256 digest of a file, or None if it cannot be read."""
     try:
         # O_NONBLOCK: the file may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

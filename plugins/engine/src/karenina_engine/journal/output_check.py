@@ -1,4 +1,4 @@
-"""The check that a journal contains all results in a result file, so that the file can be written again."""
+"""Checking that a journal contains every result in a file, so that the file can be written again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _OF_LAST_RUN: Final = (
 
 
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
-    """Return whether all lines of `file` except its headers are results of the last run in a journal.
+    """Return whether every result in `file` is also in the last run of a journal.
 
-    Lines are compared using the text that the journal would store for them. A last line that was cut off only has to be
-    the start of a result. Raises `sqlite3.Error` if the journal cannot be read, and `OSError` if the file cannot be
-    read.
+    Results are compared in the form stored in the journal. A last line that was cut off only has to be the start of a
+    result. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
@@ -45,7 +44,7 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
 
 
 def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
-    """Return whether a result line of the last run starts with these bytes, as left behind by a killed process."""
+    """Return whether a line cut off after these bytes can be a result of the last run."""
     named = _QUESTION_ID.search(start)
     for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
         stored = texts.read(value)
@@ -58,16 +57,16 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 
 def _stored_text(text: str, value: object) -> bytes:
-    """Return the text stored as `value`, in the form returned by `dump_result`, or empty bytes if it is not a result.
+    """Return the text stored as `value` as `dump_result` would write it, or empty bytes if it is not a result.
 
-    Earlier versions stored texts with their default values, but did not compress them.
+    Earlier versions included default values and did not compress.
     """
     data = text.encode("utf-8", "replace")
     return data if isinstance(value, bytes) else _text(LineReader(), data) or b""
 
 
 def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the text that the journal would store for the result in a line, or None if the line is not a result."""
+    """Return the result in a line as the journal stores it, or None if the line is not a result."""
     try:
         result = reader.read(line, "the line")
     except ResultFileError:
@@ -76,5 +75,5 @@ def _text(reader: LineReader, line: bytes) -> bytes | None:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the start of a text's digest; keeping only the start saves memory."""
+    """Return the start of a text's digest. Shorter digests save memory."""
     return hashlib.sha256(text).digest()[:16]

@@ -1,7 +1,7 @@
-"""The repair of a journal: everything readable and unchanged in a damaged file is copied to a new file.
+"""Repairing a journal by copying everything that is still intact to a new file.
 
-The damaged file is only read, through a copy, and kept under another name. The new file replaces it once complete. If
-the process is killed at any time, either the file is unchanged or the next repair can complete the work.
+The damaged file is only read, through a copy, and kept under another name. The new file takes its place once it is
+complete. A repair that gets killed can be repeated at any point.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ _ROW_IDS: Final = {
     "results": "SELECT rowid FROM results INDEXED BY results_by_place",
 }
 _TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
-"""Names in `meta` that exist only while a process is working on the journal."""
+"""Names in `meta` that exist only while a process is using the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
     """The outcome of a repair.
 
-    `kept` and `lost` count rows by table; more rows than `lost` may be missing. `repaired` is the path of the repaired
-    journal, or None if the file was undamaged and has not been changed. `kept_as` is the name under which the damaged
-    file is kept, or None if the file still has its own name or an interrupted repair had already renamed it.
+    `kept` and `lost` count rows by table, but more rows may be missing than are known. `repaired` is the path of the
+    repaired journal, or None if there was nothing to repair. `kept_as` is the new name of the damaged file, or None if
+    this repair did not rename it.
     """
 
     journal: Path
@@ -77,13 +77,11 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable contents to a new
-    journal.
+    """Repair the journal at `path`, or write everything that can be read to a new journal at `output`.
 
-    Without `output`, an undamaged journal is left as it is, a damaged one is kept under another name, and an
-    interrupted repair is completed. Journals in an earlier format are converted. Raises `JournalInUse` if a process is
-    working on the journal, and `JournalError` if there is no journal, nothing in it can be read, or `output` already
-    exists.
+    Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
+    journals are left alone, and earlier formats are converted. Raises `JournalInUse` if a process is using the journal,
+    and `JournalError` if it is missing or unreadable, or if `output` exists.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -95,7 +93,7 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a locked journal, or complete an interrupted repair. See `repair`."""
+    """Repair a locked journal, or complete an interrupted repair."""
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
@@ -130,7 +128,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file and its write-ahead log to an unused name, and return the path of the copy."""
+    """Copy a file and its write-ahead log to an unused name, and return the new path."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (file.with_name(file.name + ending) for file in (path, aside))
@@ -141,7 +139,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file to a new file, never through a link. Raises `FileExistsError` if a file with that name exists."""
+    """Copy a file without following links. Raises `FileExistsError` if the target exists."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -149,7 +147,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    """Replace the journal at `path` with the repaired one, and remove the files that SQLite keeps alongside it."""
+    """Move the repaired journal to `path`, and remove the files that SQLite keeps alongside it."""
     for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
@@ -157,15 +155,15 @@ def _put_in_place(ready: Path, path: Path) -> None:
 
 
 def _remove(file: Path) -> None:
-    """Remove a database and the files that SQLite keeps alongside it, if they exist."""
+    """Remove a database and the files that SQLite keeps alongside it."""
     for ending in ("", "-wal", "-shm", "-journal"):
         file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy all readable contents to a new journal.
+    """Copy everything readable to a new journal.
 
-    Returns whether the journal was undamaged, and the numbers of rows kept and lost, by table.
+    Returns whether the journal was undamaged, and how many rows were kept and lost in each table.
     """
     _remove(copy)
     _remove(new)
@@ -189,10 +187,9 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return the connection and whether the copy is undamaged.
+    """Open the copy, and return whether it is undamaged.
 
-    If its first page cannot be used, it is replaced with that of a new journal, whose tables start at the same
-    positions.
+    If its first page is unusable, it is replaced with that of a new journal, where tables start at the same positions.
     """
     database = connect(str(copy))
     try:
@@ -229,7 +226,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace a file's first page, which contains the header and the schema, with that of a new journal."""
+    """Replace the first page of a file, with the header and the schema, by that of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
@@ -250,9 +247,9 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
-    """Copy all valid rows of `meta` that can be read, except the owner's and long values other than dictionaries.
+    """Copy the readable rows of `meta`, and return whether all dictionaries are intact.
 
-    Returns whether all dictionaries are intact.
+    The owner is not copied, and neither are long values except dictionaries.
     """
     names: list[object] = []
     with contextlib.suppress(*_UNREADABLE_FILE):
@@ -274,9 +271,9 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return the numbers of rows kept and lost.
+    """Copy the valid rows of a table, and return how many were kept and lost.
 
-    If the source's format has no digests (`has_digests` is False), they are added.
+    Digests are added if the source does not have them.
     """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
@@ -294,7 +291,7 @@ def _copy_rows(
 
 
 def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return a row from a format without digests, with its digest added, or None if the row cannot be stored."""
+    """Add the digest to a row from an old format. Returns None if the row cannot be stored."""
     try:
         return with_digest(table, row)
     except DECODE_ERRORS:
@@ -302,7 +299,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in a table according to its index, or 0 if the index cannot be read."""
+    """Return the number of rows in the index of a table, or 0 if it cannot be read."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -311,9 +308,9 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row known to be lost.
+    """Yield the readable rows of a table, and None for each row that is known to be lost.
 
-    After many unreadable parts, the search is abandoned, so rows may be missing without a None in their place.
+    This gives up after many unreadable parts, so more rows may be missing.
     """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
@@ -355,9 +352,9 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent`, which has no row ids, from the start of the table and, if that fails, from the end.
+    """Yield the rows of `spent`, from the start and, if that fails, also from the end.
 
-    A None at the end means that rows in the middle may have been lost.
+    The table has no row ids. If the last value is None, rows in the middle may be lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
@@ -374,7 +371,7 @@ def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator
 
 
 def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row is unchanged since it was written and valid for its table."""
+    """Return whether a row is valid and unchanged since it was written."""
     if not is_intact(table, row):
         return False
     try:

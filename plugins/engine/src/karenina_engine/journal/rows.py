@@ -1,4 +1,7 @@
-"""The rows of a journal: writing them, reading them without trusting the file, and a filter for keys without a row."""
+"""The rows of a journal, and a filter to find out quickly that a key has no row.
+
+When rows are read, nothing in the file is trusted.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +37,15 @@ _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
-    """Raised for a row that cannot be stored, for example because of a count of 2^63 or half a surrogate pair."""
+    """Raised if a row cannot be stored, for example because of a count of 2^63 or a lone surrogate."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
     """A stored result.
 
-    `row` is its row id, `text` is its JSON text, and `again` states whether its item must run again. `run` and `index`
-    are the latest run and index of the result. If it is `compressed`, its text is in the form returned by
-    `dump_result`.
+    `row` is its row id, and `text` its JSON. With `again`, the item must run again. `run` and `index` are the latest
+    run that included the result and its index there. With `compressed`, the text has the form written by `dump_result`.
     """
 
     row: int
@@ -56,7 +58,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """A finished item, in the form of the arguments to `Journal.finish`. `text` is its result."""
+    """A finished item, as the arguments of `Journal.finish`. `text` is its result."""
 
     index: int
     item: ItemId
@@ -68,7 +70,7 @@ class FinishedItem:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A row of `runs`: when a run began, when it ended (None if it has not), its number of items, and its command."""
+    """A row of `runs`: start, end (None if it has not ended), number of items, and command."""
 
     id: int
     began: float
@@ -79,16 +81,16 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """An intact row of `replies`: the outcome of a call, and whether it can be reused for an identical call."""
+    """An intact row of `replies`: the outcome of a call, and whether it can be reused."""
 
     outcome: CallOutcome
     reusable: bool
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for the outcome of a call. Raises `TypeError` or `ValueError` if the outcome cannot be stored.
+    """Build the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored.
 
-    The tokens and calls of errors and composite calls are stored as 0.
+    Errors and composite calls have no tokens or calls of their own, so these are 0.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
@@ -116,7 +118,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
 
 
 def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], str | bytes]) -> tuple[Any, ...]:
-    """Return the row for an item's result, with the text in the form that `compress` returns.
+    """Build the row for an item's result. `compress` converts the text to its stored form.
 
     Raises `ValueError` if the text cannot be stored.
     """
@@ -127,15 +129,15 @@ def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], 
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
-    """Return the row for a line in the ledger. Counts outside the column's range are replaced by its limits."""
+    """Build the row for a ledger line, with counts limited to the range of their columns."""
     counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
     return with_digest("spent", (session, *line.names, *counts))
 
 
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
-    """Return the reply in a row of `replies`.
+    """Read the reply in a row of `replies`.
 
-    Returns None if the row is damaged or does not belong to the call with this key.
+    Returns None if the row is damaged or belongs to another call than the one with this key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
@@ -156,11 +158,11 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors that reading a value may raise if no version of Karenina wrote the value."""
+"""Errors from reading a value that Karenina did not write."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Return the totals over all sessions, by model, stage and judge. `rows` must contain all rows of `spent`.
+    """Sum the rows of `spent` over all sessions, by model, stage and judge.
 
     Raises `JournalDamaged` if a row is damaged.
     """
@@ -175,7 +177,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Return the run in a row of `runs`, or None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
+    """Read a row of `runs`, if there is one. Raises `JournalDamaged` if it is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -191,7 +193,7 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value has the types of a command written by `karenina_engine.journal.command`."""
+    """Return whether a value has the structure of a stored command."""
     if not isinstance(command, dict):
         return False
     if not command:  # the run was started without one
@@ -209,7 +211,7 @@ def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_model(model: object) -> bool:
-    """Return whether a value has the types of a model's entry in a command."""
+    """Return whether a value has the structure of a model in a stored command."""
     return isinstance(model, dict) and isinstance(model.get("id"), str)
 
 
@@ -219,7 +221,7 @@ def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Return the number of retries by category from JSON text. Raises `ValueError` if a number is not an integer."""
+    """Parse the number of retries by category. Raises `ValueError` if a number is not an integer."""
     counts: Mapping[str, Any] = json.loads(text)
     if not all(type(count) is int for count in counts.values()):
         raise ValueError("a retry count must be an integer")
@@ -227,7 +229,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 class BloomFilter:
-    """A Bloom filter for keys that are digests. It may report keys that were never added, but never misses any."""
+    """A Bloom filter for keys that are digests. It never misses a key, but may find one that was never added."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)

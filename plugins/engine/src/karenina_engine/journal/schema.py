@@ -1,8 +1,8 @@
-"""The format of a journal: its tables, row digests, and the check that a file has exactly these tables.
+"""The format of a journal: its tables and the digests of its rows.
 
-A journal is one SQLite database (WAL). Format 3 has the tables below. Times are seconds since 1970, texts marked JSON
-contain JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
-trigger is not a journal.
+A journal is one SQLite database (WAL). Format 3 has the tables below. Times are seconds since 1970, and JSON is stored
+as text. Nothing in a journal is ever executed or unpickled. A database with any other table, index, view or trigger is
+not a journal.
 
 - `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
   folder contains the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
@@ -27,11 +27,11 @@ trigger is not a journal.
 - `runs`: one row for each run: `id`, `began`, `ended`, `items`, the `tally` of its calls (JSON), and `command` (JSON:
   its command without secrets, which is a label and is never run).
 
-The last column of all these tables except `meta`, `digest`, contains the first 16 bytes of the SHA-256 of the table's
-name and the row's other columns. The digest of a result covers its uncompressed text. It leaves out `run` and `place`,
-which change when another run includes the same item. A byte that changes on disk therefore makes a row count as
-damaged; it never makes the row look like the reply to another call. Format 1 had no digests, and format 2 no compressed
-texts; its results contain default values.
+Every table except `meta` ends with a `digest`: the first 16 bytes of the SHA-256 of the table's name and the row's
+other columns. For results, this covers the uncompressed text but not `run` and `place`, which change when another run
+includes the same item. If a byte changes on disk, its row is therefore known to be damaged and is never taken for the
+reply to another call. Format 1 had no digests. Format 2 had no compressed texts, and its results contain default
+values.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 3
 READABLE: Final = (2, 3)
-"""The formats that are read. A journal of format 2 gets format 3 when a run continues with it."""
+"""The formats that can be read. Format 2 is upgraded when a run continues with the journal."""
 APPLICATION: Final = 0x4B617231
 """The application id in SQLite's header."""
 
@@ -112,7 +112,7 @@ STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 STORE_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _NOT_COVERED: Final = {"results": 2}
-"""The number of leading columns that a row's digest does not cover, by table."""
+"""How many leading columns the digest of a row does not cover, by table."""
 
 _LONGEST_NAME: Final = 60
 
@@ -131,10 +131,10 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Return the digest of a row. `values` contains the row's columns in order, without the digest.
+    """Compute the digest of a row. `values` contains its columns in order, without the digest.
 
-    The `run` and `place` of a result are left out. Raises `UnicodeEncodeError` if the last value contains half a
-    surrogate pair, which no journal can store.
+    `run` and `place` of a result are not covered. Raises `UnicodeEncodeError` if the last value contains a lone
+    surrogate.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
     digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
@@ -148,7 +148,7 @@ def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row from this table, with all columns in order, matches its digest."""
+    """Return whether a row of this table matches its digest. It must have all columns in order."""
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
     except (TypeError, ValueError):
@@ -156,10 +156,7 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Return a description of the first difference between a database's schema and that of a journal.
-
-    Returns None if there is no difference.
-    """
+    """Describe the first difference between a database's schema and that of a journal, if any."""
     ours, theirs = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in theirs.items():
         if name not in ours:
@@ -172,7 +169,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
 
 
 def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
-    """Return the kind, table and normalized definition of everything in the schema, keyed by name."""
+    """Return the kind, table and definition of every object in the schema, by name."""
     rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
     return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
 
@@ -190,5 +187,5 @@ def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
 
 
 def _short(name: str) -> str:
-    """Return a name in quotes, shortened to `_LONGEST_NAME` characters."""
+    """Quote a name, shortening it to `_LONGEST_NAME` characters."""
     return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")

@@ -1,8 +1,8 @@
-"""The commands of a user's own runs, stored in a folder belonging to that user, for `karenina resume`.
+"""The commands of the user's own runs, stored for `karenina resume`.
 
-A journal may come from a stranger, so it has no authority. A run's command is therefore stored separately, in `<state
-folder>/runs/<journal id>.json`, together with the journal's path. A copy of the journal, or a journal elsewhere with
-the same id, has no command there.
+Journals are not trusted, since they may come from anyone. A run's command is therefore stored separately in the user's
+state folder, in `runs/<journal id>.json`, together with the path of the journal. Copies and other journals with the
+same id have no command there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from karenina_toolkit.files.state_folder import (
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _VERSION: Final = 1
 _UNREACHABLE: Final = 30 * 86400.0
-"""Seconds for which a command is kept while its journal's folder is missing, since a drive may be mounted again."""
+"""Seconds to keep a command while its journal's folder is missing. The drive may be mounted again."""
 
 logger = logging.getLogger("karenina")
 
@@ -71,20 +71,20 @@ def new_id() -> str:
 
 
 def is_id(value: object) -> bool:
-    """Return whether `value` is an id in the form returned by `new_id`, and therefore safe to use in a file name."""
+    """Return whether `value` could be an id from `new_id`, and so is safe in a file name."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def runs_folder() -> Path:
-    """Return the folder that contains the commands. Raises `UserStateError` if there is no state folder."""
+    """Return the folder for commands. Raises `UserStateError` if there is no state folder."""
     return state_folder() / "runs"
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run using `journal`, whose id is `id`.
+    """Store the command of a run. `id` is the id of its journal.
 
-    Also removes the commands of journals that no longer exist, and older commands for the same path. If the folder
-    cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
+    This also removes commands of journals that no longer exist and older commands for the same path. If the folder
+    cannot be written, a warning is logged and the run continues, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()
@@ -99,10 +99,10 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command of this user's run with `journal`, or None if there was no such run.
+    """Return the command of this user's run with `journal`, if there was one.
 
-    A command stored for a journal with this id at another path does not count. Raises `UserStateError` if another user
-    could have written the file, or if the file is malformed or cannot be read.
+    The path must match as well as the id. Raises `UserStateError` if the file is malformed or unreadable, or if another
+    user could have written it.
     """
     if not is_id(id):
         return None
@@ -114,9 +114,9 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal with this id at another path, where that journal still exists.
+    """Return whether `journal` is a copy of one that this user ran and that still exists.
 
-    If so, `journal` is a copy. Returns False if the stored command cannot be read.
+    Returns False if the stored command cannot be read.
     """
     if not is_id(id):
         return False
@@ -128,9 +128,9 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the contents of a state file, or None if the file does not exist.
+    """Read a state file, or return None if it does not exist.
 
-    Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
+    Raises `UserStateError` if the file is malformed or unreadable, or if another user could have written it.
     """
     cure = "delete the file, and run the whole `karenina run` command again"
     try:
@@ -159,7 +159,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands of journals that no longer exist, and older commands for the journal at this path.
+    """Remove the commands of journals that no longer exist, and older commands for the same path.
 
     Files that cannot be read or removed are left alone.
     """
@@ -175,15 +175,14 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
 
 
 def _state_files(folder: Path) -> Iterator[Path]:
-    """Return the files in the folder whose names are those of command files."""
+    """Return the command files in the folder."""
     return (file for file in folder.glob("*.json") if is_id(file.stem))
 
 
 def _is_stale(journal: Path, file: Path) -> bool:
     """Return whether the journal no longer exists.
 
-    If its entire folder is missing, the journal is assumed to exist for `_UNREACHABLE` seconds after the command was
-    stored.
+    If its whole folder is missing, it counts as existing for `_UNREACHABLE` seconds after the command was stored.
     """
     if journal.exists():
         return False

@@ -1,4 +1,4 @@
-"""Reading a journal's status, results and answers, even while a process is working on it."""
+"""Read-only access to a journal, even while a process is using it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ONE_ROW: Final = {
 class Status:
     """The status of a journal's last run, and totals over all of its runs.
 
-    `done` is the number of `items` that have a result, and `again` is the number of those that would run again because
-    a call failed or a stage raised an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts
-    replies that were cut off or whose workspace no longer exists. `calls` and the token counts are totals over all
-    stored replies. `pid` is the id of the process working on the journal, 0 if the id is unknown, or None if there is
-    no such process. `version` is the version of the core that created the journal, and `distributions` maps the last
-    run's distributions to their versions. `spent` is the ledger of all runs.
+    `done` is how many of the `items` have a result, and `again` how many would run again because a call failed or a
+    stage raised an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were
+    cut off or whose workspace no longer exists. `calls` and tokens are totals over all stored replies, and `spent` is
+    the ledger of all runs. `pid` is the process using the journal, 0 if its id is unknown, or None if there is none.
+    `version` is the version of the core that created the journal, and `distributions` contains the versions used by the
+    last run.
     """
 
     items: int
@@ -63,10 +63,10 @@ class Status:
 
 
 class JournalView:
-    """A journal opened for reading. Nothing is written, and other processes may be working on it."""
+    """A journal opened for reading. Other processes may be using it."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
+        """Open the journal. Raises `JournalError` if it is damaged, has another format or is not a journal."""
         self.path = Path(path)
         self._database = open_to_read(self.path)
         self._texts = TextReader(lambda: self._database)
@@ -78,10 +78,10 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return the last run's command (see `karenina_engine.journal.command`), or None if there was no run.
+        """Return the command of the last run, if any (see `karenina_engine.journal.command`).
 
-        The command is only a label, since a journal may come from a stranger. Like all methods of this class, this
-        raises `JournalDamaged` if the data that it reads is damaged.
+        The command is only a label. Do not run it, since the journal may come from anyone. Like all methods of this
+        class, this raises `JournalDamaged` if the data it reads is damaged.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -92,21 +92,21 @@ class JournalView:
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the id that result files use for the last run, or None if there was no run."""
+        """Return the id of the last run in result files, if there was a run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
         """Return the status of the last run.
 
-        This removes the journal's lock file if a killed process left it behind.
+        If a killed process has left its lock file behind, the file is removed.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the status of a run; `run` is None if there was no run."""
+        """Return the status of a run, or of a journal without any if `run` is None."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -151,9 +151,9 @@ class JournalView:
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
-        """Return the last known price of each model, in US dollars per million tokens, by `id (interface:name)`.
+        """Return the latest price of each model in US dollars per million tokens, by `id (interface:name)`.
 
-        Models whose price is unknown or depends on the length of the prompt are left out.
+        Models are left out if their price is unknown or depends on the length of the prompt.
         """
         prices: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
@@ -167,7 +167,7 @@ class JournalView:
         return prices
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """Return the number of reusable calls for these answers, by model id and stage.
+        """Count the reusable calls for these answers, by model id and stage.
 
         `answers` contains pairs of question id and replicate.
         """
@@ -181,9 +181,9 @@ class JournalView:
         return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the last run's results as JSON, in matrix order. Default values may be left out.
+        """Yield the results of the last run as JSON, in matrix order. Default values may be left out.
 
-        `model` is the id of the only answering model to include, or None for all models.
+        Set `model` to the id of an answering model to get only its results.
         """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
@@ -191,9 +191,9 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for these questions, as pairs of an item and its JSON text.
+        """Yield the results of the last run for these questions, as pairs of an item and its JSON.
 
-        If an item's fingerprint changed during the run, it has two results, and the valid one comes last.
+        An item whose fingerprint changed during the run has two results. The last one is valid.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -207,27 +207,23 @@ class JournalView:
                 yield ItemId.of(*read[2:6]), read[RESULT_COLUMN]
 
     def count_results(self) -> Counter[str]:
-        """Return the number of results in the last run, keyed by question id."""
+        """Return the number of results in the last run, by question id."""
         counts = self._all(
             "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
         )
         return Counter(dict(counts))
 
     def first_questions(self, most: int) -> list[str]:
-        """Return the question ids of the last run's first results, which may repeat. `most` is the maximum number of
-        results.
-        """
+        """Return the question ids of the first `most` results of the last run. Ids may repeat."""
         first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run in matrix order, without duplicates, and then the answers that no
-        result uses.
+        """Yield the answers of the last run without duplicates, followed by answers that no result uses.
 
-        Each answer has `question_id`, `question`, `replicate`, `model` (the answering model's id), and either `text`
-        or, for an agent, `trace`: its messages in the form returned by `Message.to_dict`. Answers that no result uses
-        have no `question`. `model` is the id of the only answering model to include, or None for all models. Answers
-        whose call failed are left out.
+        Each answer has `question_id`, `question` (only if a result uses it), `replicate`, `model` (the answering
+        model's id), and either `text` or, for an agent, `trace`, with messages in the form of `Message.to_dict`. Failed
+        calls are left out. Set `model` to the id of an answering model to get only its answers.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -253,11 +249,11 @@ class JournalView:
             yield {**_named(answer), **content}
 
     def calls(self) -> Table:
-        """Return a table of all stored calls, in the order in which they were stored (columns: `CALLS`)."""
+        """Return a table of all stored calls, in the order in which they were stored. See `CALLS` for its columns."""
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` for the calls named in a result, in order and without duplicates.
+        """Yield the rows of `calls` that belong to a result, without duplicates.
 
         Calls that are not in the journal are skipped.
         """
@@ -265,15 +261,15 @@ class JournalView:
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 
     def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid", *values: Any) -> Iterator[Row]:
-        """Yield the rows of `calls` for the replies whose row ids are selected by `query`."""
+        """Yield the rows of `calls` for the row ids that `query` selects."""
         for row in self._rows("replies", query, *values):
             with self._damage("replies", row):
                 yield make_row(CALLS, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows whose row ids are selected by `query`, one at a time.
+        """Yield the rows for the row ids that `query` selects, one at a time.
 
-        Raises `JournalDamaged` if a row is not intact. Rows that have been deleted in the meantime are skipped.
+        Raises `JournalDamaged` if a row is damaged. Rows deleted in the meantime are skipped.
         """
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
@@ -284,15 +280,15 @@ class JournalView:
                 yield row
 
     def _with_text(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        """Return a row of `results` with the result replaced by its text."""
+        """Return a row of `results` with its text decompressed."""
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row)
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Raise `JournalDamaged` in place of an error raised when a value is read inside the block.
+        """Convert errors from reading a value in the block to `JournalDamaged`.
 
-        `row` is the row containing the value, if the message should name its question.
+        Pass `row` if the message should name its question.
         """
         try:
             yield
@@ -312,10 +308,9 @@ class JournalView:
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal in a result file's folder whose last run produced that file, or None if there is none.
+    """Return the journal next to a result file whose last run wrote that file, if there is one.
 
-    The journal is identified by the run id in the file's header; file names and the folder's location do not matter.
-    Journals that cannot be read are ignored.
+    The journal is found by the run id in the file's header, whatever its name. Unreadable journals are ignored.
     """
     run = read_header(results).get("id")
     if not isinstance(run, str):
@@ -329,7 +324,7 @@ def find_journal(results: Path) -> Path | None:
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
-    """Return the versions of the distributions in a command, or an empty dict if it names none."""
+    """Return the versions of the distributions in a command, if it names any."""
     versions = command.get("distributions")
     return {name: str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 

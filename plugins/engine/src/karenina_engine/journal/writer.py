@@ -1,7 +1,4 @@
-"""Writes to a journal: rows are collected and then committed together.
-
-The future of a row resolves once the row is in the file.
-"""
+"""Writing to a journal. Rows are collected and committed together."""
 
 from __future__ import annotations
 
@@ -25,11 +22,11 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger
 
 GATHERING: Final = 0.04
-"""Minimum seconds between two commits while models are answering. Rows that arrive in between are written together.
+"""The minimum number of seconds between two commits while models are answering.
 
-Items that waited for a commit also continue together, and a processor that repeats the same work for several items is
-faster: a question takes a fifth less time than with half of this interval. With a longer interval, a server that allows
-few concurrent calls idles between commits (`benchmarks/efficiency.py`).
+Rows that arrive in between are written together. Their items also continue together, which is faster: a question takes
+a fifth less time than with half of this interval. With longer intervals, a server that allows few concurrent calls is
+idle between commits (`benchmarks/efficiency.py`).
 """
 
 logger = logging.getLogger("karenina")
@@ -42,7 +39,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Resolve the row's future: either the row is in the file (`error` is None), or it cannot be stored."""
+        """Resolve the row's future. Without an error, the row is in the file."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -56,10 +53,10 @@ class _Row:
 class JournalWriter:
     """Collects the rows of a journal and commits them together.
 
-    The future of each row passed to `write` resolves when the row is committed. It fails if the row cannot be stored
-    (`UnstorableRow`) or the file cannot be written (`JournalError`, which also makes every later write fail). Each
-    commit also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` contains the keys
-    of replies among the pending rows. Commits are not delayed while none of the calls in `limits` are in flight.
+    `write` returns a future, which resolves when the row has been committed. It fails with `UnstorableRow` if the row
+    cannot be stored, or with `JournalError` if the file cannot be written, after which every write fails. Each commit
+    also writes the changed lines of `ledger`, for the session `session`. `unwritten_keys` contains the keys of replies
+    that are not in the file yet. Rows do not wait for others if none of the calls in `limits` are in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -75,7 +72,7 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Write a row in the next commit, and return a future that resolves when the row is committed.
+        """Write a row with the next commit, and return a future that resolves after it.
 
         Must be called in an event loop. Raises `JournalError` if an earlier commit failed.
         """
@@ -86,16 +83,17 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Write a row in the next commit. If the row cannot be stored, a warning is logged. Must be called in an event
-        loop.
+        """Write a row with the next commit, logging a warning if it cannot be stored.
+
+        Must be called in an event loop.
         """
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now.
 
-        A row that cannot be stored is skipped, and its future fails with the error. Raises `JournalError` if the file
-        cannot be written; all rows are then kept for the next attempt.
+        Rows that cannot be stored are skipped, and their futures fail. If this raises `JournalError`, the file cannot
+        be written, and all rows are kept for another attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -120,9 +118,9 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write everything in the block, or nothing at all.
+        """Run the block as a transaction, which is rolled back after an error.
 
-        Raises `JournalError` in place of SQLite and operating system errors.
+        Errors from SQLite and the operating system are raised as `JournalError`.
         """
         database = self.database
         with journal_errors(self.path, "written"):
@@ -138,17 +136,17 @@ class JournalWriter:
                 raise
 
     def _not_written(self, error: Exception) -> JournalError:
-        """Return the error for a journal that cannot be written because of `error`."""
+        """Return the error for a journal that cannot be written."""
         return JournalNotWritten(
             f"the journal {self.path} cannot be written: {describe_error(error)}; stored replies are kept, and the "
             "same command continues the run"
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows and the changed ledger lines.
+        """Write the rows and the changed ledger lines, and return errors for rows that cannot be stored.
 
-        Returns the errors for rows that cannot be stored, keyed by the row's `id()`. Raises `JournalError` if the file
-        cannot be written; nothing is then stored.
+        The errors are keyed by the row's `id()`. Raises `JournalError` if the file cannot be written at all. Nothing is
+        stored in that case.
         """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
@@ -171,10 +169,9 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, because one of them could not be stored in a batch.
+        """Write the rows one at a time, because one of them could not be stored.
 
-        Returns the errors for rows that cannot be stored, keyed by the row's `id()`. If nothing is waiting for such a
-        row, its error is logged as a warning.
+        Returns the errors by the row's `id()`. Errors that nobody is waiting for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -190,9 +187,9 @@ class JournalWriter:
         return refused
 
     def _add_row(self, row: _Row) -> None:
-        """Add a row to the next commit, and schedule that commit.
+        """Add a row to the next commit, and schedule the commit.
 
-        The commit takes place `GATHERING` seconds after the last one, or immediately if no calls are in flight.
+        It takes place `GATHERING` seconds after the last one, or at once if no calls are in flight.
         """
         self._rows.append(row)
         loop = asyncio.get_running_loop()
@@ -204,7 +201,7 @@ class JournalWriter:
             self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        """Commit the collected rows, passing any error to the tasks waiting for the rows."""
+        """Commit the collected rows, and pass errors on to the tasks waiting for them."""
         self._timer = None
         try:
             self.flush()

@@ -1,1 +1,1 @@
-"""Work that makes no model calls: estimates, prompt previews, rescoring, and replays of stored replies."""
+"""Work without model calls: estimates, prompt previews, rescoring and replays."""

@@ -1,8 +1,8 @@
-"""An estimate of the calls, tokens and costs of a run, made without any calls.
+"""Estimating the calls, tokens and cost of a run without making any calls.
 
-For a sample of the questions, the prompts are previewed (`karenina_engine.offline.prompt_preview`) for every answering
-model and every judge, and their tokens are estimated; the other questions are assumed to be similar. The length of
-replies is not known. If the journal contains at least three calls by a model in a stage, their mean is used. Otherwise:
+The prompts for a sample of the questions are previewed (`karenina_engine.offline.prompt_preview`) for every answering
+model and judge. The other questions are assumed to be similar. How long the replies will be is not known. If the
+journal has at least three calls by a model in a stage, their mean is used. Otherwise:
 
 - a prompt has 4 characters per token (from 5 to 3; in non-Latin scripts 1.5, from 2.5 to 1), and its schema is counted;
 - a text reply has `TEXT` tokens (least, typical, most), as does the answer in a judge's prompt;
@@ -10,7 +10,7 @@ replies is not known. If the journal contains at least three calls by a model in
 - an agent takes `TURNS` turns, up to its own limit, and each turn resends everything before it;
 - the replies of a model are limited by its `max_tokens`.
 
-Calls that a stage makes only in some cases (a repeated question, a search) are not included.
+Calls that a stage makes only in some cases, such as a repeated question or a search, are not included.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Span(NamedTuple):
-    """An uncertain number, given as its smallest, typical and largest expected values."""
+    """An uncertain number, with its smallest, typical and largest expected values."""
 
     least: float
     typical: float
@@ -63,7 +63,7 @@ TEXT: Final = Span(50, 300, 1500)
 REASONS: Final = Span(0, 60, 600)
 TURNS: Final = Span(1, 4, 25)
 MEASURED: Final = 3
-"""The number of calls in a journal from which their mean usage is taken as typical."""
+"""The number of calls in a journal that are enough to use their mean."""
 
 _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).strip()
 _TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
@@ -77,10 +77,10 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class EstimatedLine:
-    """The expected calls, tokens and cost of one model in one stage, excluding calls whose replies are in the journal.
+    """The expected calls, tokens and cost of one model in one stage.
 
-    `cost` is in picodollars, or None if the price is unknown. `measured` means that the tokens are based on calls in
-    the journal.
+    Calls with replies in the journal are not included. `cost` is in picodollars, or None if the price is unknown.
+    `measured` means that the tokens are based on calls in the journal.
     """
 
     model: str
@@ -98,11 +98,10 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` is the number of `items` that have a result in the journal. `kept` is the number of calls for the other items
-    that have a reply in the journal; these calls are not made or paid for again. Prompts were previewed for `sample`
-    questions. `not_counted` maps stages that sent no prompt in the preview, and judges asked about only some answers,
-    to the reason; `failed` maps stages whose preview failed to the errors. `spent` is the amount spent by earlier runs
-    with this journal, in picodollars.
+    `done` is how many of the `items` have a result in the journal, and `kept` is how many calls for the others have a
+    reply there and are not paid for again. Prompts were previewed for `sample` questions. `not_counted` gives the
+    reason for each stage or judge that is not included, and `failed` the error of each stage whose preview failed.
+    `spent` is what earlier runs with the journal have cost, in picodollars.
     """
 
     items: int
@@ -122,7 +121,7 @@ class Estimate:
 
     @property
     def cost(self) -> Span:
-        """The expected cost of all lines with a known price, in picodollars."""
+        """The expected cost of the lines whose price is known, in picodollars."""
         return _sum(line.cost for line in self.lines if line.cost is not None)
 
     @property
@@ -131,9 +130,9 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost as text, including its range.
+        """Return the cost and its range as text.
 
-        The text starts with "at least" if some prices are missing, and is "unknown" if all are.
+        It starts with "at least" if some prices are unknown, and is "unknown" if all of them are.
         """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
@@ -143,7 +142,7 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON-compatible data.
 
-        A span is a list of its smallest, typical and largest values; costs are in US dollars.
+        A span becomes a list of its smallest, typical and largest values. Costs are in US dollars.
         """
         return {
             "items": self.items,
@@ -184,11 +183,11 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Return the estimate for a run over these questions. No calls are made, and the journal is only read.
+    """Estimate a run over these questions, without making any calls.
 
-    Without a journal, or if it does not exist yet, all items are counted. `sample` is the maximum number of questions
-    whose prompts are previewed. Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid
-    plan, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
+    If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions to preview.
+    Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid plan, `ConfigError` if a
+    required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -206,11 +205,7 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return a dict whose keys are the indexes of items that need not run again because their results are in
-    the journal.
-
-    Every value is True.
-    """
+    """Return the indexes of items that have a usable result in the journal, as keys of a dict."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -232,8 +227,8 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 class _RemainingWork:
     """The answers and items that a run still has to produce.
 
-    `answers` counts answers by model, and `items` counts items by model and judge. `places` contains the questions to
-    which they belong, and `answered` the answers.
+    `answers` counts answers by model, and `items` counts items by model and judge. `places` contains the indexes of the
+    questions, and `answered` the answers.
     """
 
     matrix: Matrix
@@ -244,7 +239,7 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items whose index is not in `done`, and the answers and questions to which they belong."""
+        """Count the items that are not in `done`, with their answers and questions."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -263,7 +258,7 @@ class _RemainingWork:
             self.answered.add((task.question.id, task.replicate))
 
     def sample(self, most: int) -> list[Question]:
-        """Return some of the remaining questions, evenly spread. `most` is the maximum number to return."""
+        """Return up to `most` of the remaining questions, evenly spread."""
         many = len(self.places)
         chosen = range(many) if many <= most else (number * many // most for number in range(most))
         return [self.matrix.questions[self.places[at]] for at in chosen]
@@ -278,9 +273,9 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts for a sample of questions, and return the estimate for all remaining work.
+    """Preview the prompts for a sample of questions, and scale them up to the remaining work.
 
-    `view` is the journal, or None if there is no journal.
+    `view` is the journal, if there is one.
     """
     matrix = counted.matrix
     questions = counted.sample(sample)
@@ -328,7 +323,7 @@ async def _make_estimate(
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
     """Return the judges that are asked about every item.
 
-    Each is returned with the index of its items in the matrix and whether it is the first judge.
+    Each comes with the index of its items in the matrix, and whether it is the first judge.
     """
     asked = [
         (at, member)
@@ -362,10 +357,9 @@ class _LineCounter:
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent `times` times, which may be a fraction.
+        """Count a prompt that is sent `times` times. This may be a fraction.
 
-        If the journal contains enough calls of this model in this stage, their mean tokens are used instead of the
-        prompt's.
+        If the journal has enough calls of the model in this stage, their mean is used instead of the prompt's tokens.
         """
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
@@ -380,9 +374,9 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(many))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract calls whose replies are in the journal, and return the number subtracted.
+        """Subtract the calls with replies in the journal, and return how many there are.
 
-        `kept` contains the number of these calls, by model id and stage.
+        `kept` contains their number by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -397,7 +391,7 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Set the lines' costs, and return the lines whose largest expected number of calls is at least 0.5."""
+        """Set the costs of the lines, and return those with at least half a call."""
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
@@ -412,7 +406,7 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total input and output tokens of those calls."""
+    """Return the number of calls for a prompt, and their total input and output tokens."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
@@ -432,7 +426,7 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Return the number of tokens in strings, counting each placeholder answer in them as a model's text reply."""
+    """Count the tokens of strings. A placeholder answer counts as a text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)

@@ -1,10 +1,9 @@
-"""A preview of the prompts for a question: the real pipeline runs and its requests are recorded, but no model
-is called.
+"""Previewing the prompts for a question without calling any model.
 
-Every request is recorded as the adapter's port would receive it. The replies are placeholders that allow as many stages
-as possible to send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
-it. A stage may reject such a reply and ask again, for example because the placeholder answer does not contain a date.
-The next reply is then as empty as the schema allows, and the repeated request is not recorded.
+The real pipeline runs, and its requests are recorded as adapters would receive them. Placeholder replies let as many
+stages as possible send their prompts: text ports return the placeholder answer, and JSON ports fill the schema with
+words from it. If a stage rejects such a reply and asks again, for example because there is no date in it, the next
+reply is as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
-    """Return a JSON string that is valid under `schema`.
+    """Return JSON that is valid under `schema`.
 
-    Strings in it are the beginning of `words`, so that a quotation is found in the answer. Booleans have the value
-    `yes`. A list has one item, unless the schema sets other limits. Parts that are nested too deeply or not understood
-    are null. With `empty`, everything that may be null is null, and lists are as short as allowed.
+    Strings are the beginning of `words`, so that quotations can be found in the answer. Booleans have the value `yes`,
+    and lists have one item unless the schema says otherwise. Parts that are nested too deeply or not understood are
+    null. With `empty`, values are null if possible, and lists are as short as possible.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -79,9 +78,9 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value that is valid under a part of the schema, or None if it is nested too deeply or not understood.
+    """Return a value for a part of the schema, or None if it is nested too deeply or not understood.
 
-    Of several options or values, the first that is not null is used.
+    If there are several options, the first that is not null is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -127,7 +126,7 @@ def _may_be_null(part: Schema, root: Schema) -> bool:
 
 
 def _kinds(part: Schema) -> Sequence[str]:
-    """Return the types allowed by a part of the schema, or an empty sequence if it does not state them."""
+    """Return the types that a part of the schema allows, if it says so."""
     kinds = part.get("type", ())
     return [kinds] if isinstance(kinds, str) else kinds
 
@@ -140,7 +139,7 @@ def _number(part: Schema) -> float:
 
 
 def _text(part: Schema, words: str) -> str:
-    """Return a string in the format or length required by the schema, beginning like `words` if possible."""
+    """Return a string that the schema accepts, beginning like `words` if possible."""
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -148,9 +147,9 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Return a part of the schema with its references resolved.
+    """Resolve the references in a part of the schema.
 
-    A reference that has no target or is nested too deeply becomes an empty schema.
+    References without a target or nested too deeply become an empty schema.
     """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
@@ -178,10 +177,10 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request: its stage, task, model and port, and everything that the model would receive.
+    """A request as the model would receive it, with its stage, task, model and port.
 
-    `task` is None if no declared task has these instructions. `target` is the model, and `model` is the model's id.
-    `schema` is set for JSON ports; `options` contains an agent's limits and tools, and is None for other ports.
+    `task` is None if no declared task has these instructions. `target` is the model, and `model` its id. `schema` is
+    for JSON ports only. `options` contains the limits and tools of an agent.
     """
 
     stage: str
@@ -197,7 +196,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class UnusedPrompt:
-    """A task that is declared by a planned stage but for which no prompt was sent, with the reason."""
+    """A task of a planned stage for which no prompt was sent, with the reason."""
 
     task: PromptTask
     stage: str
@@ -206,9 +205,9 @@ class UnusedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptPreview:
-    """The prompts that models would receive for a question, in the order of the stages.
+    """The prompts that models would receive for a question, in order.
 
-    `failed` maps failed stages to their errors; prompts of stages that depend on them are missing.
+    `failed` contains the errors of failed stages. Prompts of stages that depend on them are missing.
     """
 
     question: Question
@@ -218,7 +217,7 @@ class PromptPreview:
 
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
-    """Return all prompt tasks declared by registered stages, without duplicates, ordered by slot and stage name."""
+    """Return all declared prompt tasks without duplicates, ordered by slot and stage name."""
     by_task: dict[PromptTask, list[tuple[str, str]]] = {}
     in_order = sorted(
         registered_stages(plugins),
@@ -238,12 +237,11 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline for `question` and record its prompts, using `answer` as the answering model's answer.
+    """Record the prompts for a question, as if `answer` were the answering model's answer.
 
-    The first answering model and the first judge in the configuration are used. If there is none, a placeholder without
-    an adapter is used instead. No calls are made and no adapters are opened, so neither keys nor servers are needed.
-    Judges reply true to every yes-or-no question, unless this makes the answer fail. Raises `PlanError` if the question
-    has no valid plan.
+    This uses the first answering model and the first judge of the configuration, or placeholders if there are none.
+    Nothing is called or opened, so neither keys nor servers are needed. Judges answer yes to every question, unless
+    this makes the answer fail. Raises `PlanError` if the question has no valid plan.
     """
     negative: set[str] = set()
     while True:
@@ -255,7 +253,7 @@ async def preview_prompts(
 
 @dataclass(slots=True)
 class _Records:
-    """The records of a preview. The pipeline runs its stages one at a time, so there is always a current stage."""
+    """The records of a preview. Stages run one at a time, so there is always a current one."""
 
     owned: Sequence[OwnedTask]
     prompts: list[Prompt] = field(default_factory=list)
@@ -267,7 +265,7 @@ class _Records:
     planned: list[PlannedStage] = field(default_factory=list)
 
     def add(self, request: ModelRequest) -> None:
-        """Record a request from the current stage, with the task whose instructions start the request."""
+        """Record a request from the current stage, together with its task."""
         assert self.current is not None
         task, model = self._task(request.messages), request.model
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
@@ -277,10 +275,7 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier one whose reply was rejected.
-
-        Such a request has the same stage and schema as the earlier one.
-        """
+        """Return whether a request repeats a rejected one, with the same stage and schema."""
         assert self.current is not None
         return any(
             prompt.stage == self.current.name
@@ -291,10 +286,10 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions start the request, or None if there is no such task.
+        """Return the task whose instructions start the request, if there is one.
 
-        A task named `latest` is preferred. Several tasks in a plugin can share a name, and a stage can send a prompt
-        that another stage declares (as trait evaluators do), so the instructions determine the task.
+        The name alone is not enough, since tasks can share names and stages can send prompts that other stages declare.
+        The task named `latest` is preferred.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
@@ -317,10 +312,9 @@ async def _preview_once(
     answer: str,
     negative: set[str],
 ) -> tuple[_Records, set[str]]:
-    """Run the pipeline once, and return the records and the stages that sent a request with a schema and failed the
-    item.
+    """Run the pipeline once. Returns the records, and the stages that failed the item based on a JSON reply.
 
-    Judges reply false to yes-or-no questions from the stages in `negative`.
+    Judges answer no to questions from the stages in `negative`, and yes to all others.
     """
     core = config.core
     records = _Records(declared_tasks(plugins))
@@ -354,7 +348,7 @@ async def _preview_once(
 
 
 def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
-    """Yield each task for which no prompt was sent, once, with the reason."""
+    """Yield each task for which no prompt was sent, with the reason."""
     sent = {prompt.task for prompt in records.prompts}
     for planned in records.planned:
         for task in planned.stage.prompts:
@@ -370,13 +364,13 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
 
 
 def _placeholder_model(role: str) -> ModelConfig:
-    """Return a model without an adapter, used in place of a missing model."""
+    """Return a model without an adapter, to take the place of a missing one."""
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """Ports that record requests without calling a model. The adapters' declarations about models still apply."""
+    """Ports that record requests without calling a model."""
 
     factory: PortFactory
     records: _Records
@@ -391,8 +385,8 @@ class _PreviewPorts:
     async def call(self, request: ModelRequest) -> Any:
         """Record a request, and return a placeholder reply.
 
-        Requests to models with recorded answers and repeated requests are not recorded. The reply to a repeated request
-        is as empty as its schema allows.
+        Requests to recorded models are not recorded. Neither are repeated requests, which get a reply that is as empty
+        as the schema allows.
         """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)
@@ -410,15 +404,15 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return the adapter's declaration or, if there is no adapter, whether the model has MCP servers."""
+        """Return what the adapter says or, without an adapter, whether the model has MCP servers."""
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Return the adapter's declaration, or False if there is no adapter."""
+        """Return what the adapter says, or False if there is none."""
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions added by plugins, and record the name of the next request's task."""
+        """Return the instructions added by plugins, and remember the task for the next request."""
         self.records.latest = task
         return self.factory.instructions(task, interface)
 
@@ -434,7 +428,7 @@ class _PreviewPorts:
 
     @staticmethod
     def _declared(declared: Callable[[], bool], otherwise: bool) -> bool:
-        """Return the adapter's declaration, or `otherwise` if there is no adapter."""
+        """Return what the adapter says, or `otherwise` if there is none."""
         try:
             return declared()
         except PluginError:

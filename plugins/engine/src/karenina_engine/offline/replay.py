@@ -1,6 +1,6 @@
-"""The replay of a run: its items go through their stages again, with a journal's replies and without any calls.
+"""Replaying a run: its items go through their stages again, with stored replies and without calls.
 
-A journal stores replies but not prompts, so the prompts of a finished run can only be obtained in this way.
+Journals store replies but not prompts. A replay is the only way to see the prompts of a finished run.
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ _CHUNK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A journal, together with the request (benchmark, configuration, trust) used to replay its items.
+    """A journal to replay, with the benchmark, configuration and trust to use.
 
-    `ask` allows calls whose prompt shows changed ground truth. `files` stores the files of items; by default, no files
-    are written. With `by_id`, a model's replies are found by its id alone; this is meant for models named by the
-    journal (`ModelLabel`).
+    With `ask`, calls are made if their prompts show changed ground truth. `files` stores the files of items, by default
+    without writing any. With `by_id`, replies are found by the model's id alone, as needed for a `ModelLabel`.
     """
 
     request: RunRequest
@@ -56,10 +55,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedItem:
-    """An item of the journal that has been replayed.
-
-    It consists of the item's index in the run, its earlier and new results, and the replies used.
-    """
+    """A replayed item: its index in the run, the earlier and the new result, and the replies used."""
 
     place: int
     earlier: EarlierResult
@@ -70,11 +66,10 @@ class ReplayedItem:
 async def replay_items(
     replay: Replay, ids: Sequence[str], on_reply: Callable[[CallRecord], None] | None = None
 ) -> AsyncGenerator[ReplayedItem]:
-    """Yield the items of the questions with these ids that have a result in the journal, in the order in which they
-    finish.
+    """Replay the items of these questions, and yield them in the order in which they finish.
 
-    `on_reply` receives each call whose reply was found. Raises `JournalError` if the journal cannot be read, and
-    `ConfigError` or `PlanError` if the run cannot be prepared.
+    Items without a result in the journal are left out. `on_reply` is called with each call whose reply was found.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` or `PlanError` if the run cannot be prepared.
     """
     from karenina_engine.run.prepare import prepare_run
 
@@ -109,9 +104,9 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The parts of an earlier result that are compared, and the time of that result.
+    """The parts of an earlier result that are compared, and its time.
 
-    Other parts are not read, because parsing a complete result takes three times as long.
+    Parsing a complete result takes three times as long.
     """
 
     outcome: Outcome
@@ -121,7 +116,7 @@ class EarlierResult(BaseModel):
 
 
 def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
-    """Return the parts of an earlier result that are compared. Raises `JournalDamaged` if the result is invalid."""
+    """Parse the parts of an earlier result that are compared. Raises `JournalDamaged` if they are invalid."""
     try:
         return EarlierResult.model_validate_json(text)
     except ValueError:
@@ -130,12 +125,12 @@ def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
 
 @dataclass(slots=True)
 class ReplayReplies:
-    """A reply store that reads from `journal` and, unless the journal is replaying, stores new replies there.
+    """A reply store that reads from `journal`, and stores new replies there unless it is replaying.
 
-    Only calls whose prompt shows changed ground truth are made. If such a prompt asked for the answer itself (few-shot
-    examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` contains the calls
-    without a stored reply, as question, replicate and stage. If replies are found by model id, `identities` contains
-    the endpoint digests that the run's models had. `on_reply` receives each call whose reply was found.
+    New calls are made only if their prompts show changed ground truth. If the prompt asked for the answer itself, as
+    with few-shot examples, the new answer is listed in `renewed` (by question and replicate) and judged again. `missed`
+    lists the calls without a stored reply by question, replicate and stage. `identities` contains the endpoint digests
+    of the run's models, for finding replies by model id. `on_reply` is called with each call whose reply was found.
     """
 
     journal: Journal
@@ -147,8 +142,8 @@ class ReplayReplies:
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call, or None if the call has to be made.
 
-        Raises `PortError` if nothing is stored and the call must not be made; the call is then added to `missed`. An
-        answer that has to be generated again is added to `renewed`.
+        Raises `PortError` if there is none and the call must not be made. It is then added to `missed`. An answer that
+        has to be generated again is added to `renewed`.
         """
         info = call.info
         try:
@@ -170,9 +165,9 @@ class ReplayReplies:
         return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome under the first identity that has one.
+        """Return the stored outcome under the first identity that has one, if any.
 
-        If nothing is stored, raises `NoRecordedReply` if the journal is replaying, or otherwise returns None.
+        If the journal is replaying and there is none, raises `NoRecordedReply`.
         """
         *others, last = self._with_identities(call)
         for other in others:
@@ -183,10 +178,9 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call.
+        """Return the stored outcome of the call, if any. It may be an error if the call must not be made again.
 
-        If the call may not be made again, the outcome can be an error. If nothing is stored, raises `NoRecordedReply`
-        if the journal is replaying, or otherwise returns None.
+        If the journal is replaying and there is none, raises `NoRecordedReply`.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -198,24 +192,24 @@ class ReplayReplies:
         return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return the call once for each identity that the model with this id had in the run.
+        """Return the call under each identity that its model had in the run.
 
-        If no identity is stored, returns the call unchanged.
+        If no identities are stored, this is just the call itself.
         """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Store the outcome of a call under the latest identity of the run's model."""
+        """Store the outcome of a call under the model's latest identity."""
         await self.journal.store(self._with_identities(call)[-1], made)
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing, because calls that were not made are not recorded."""
+        """Do nothing. Calls that were not made are not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
-        """Return whether the call may be made: it must show changed ground truth or concern a renewed answer.
+        """Return whether the call shows changed ground truth or is about a renewed answer.
 
-        Models named only in the journal are never called.
+        Models that are only named in the journal are never called.
         """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
@@ -224,7 +218,7 @@ class ReplayReplies:
 
 @dataclass(slots=True)
 class _NoStoredResults:
-    """A result store that contains no results and does not store any."""
+    """A result store that is always empty."""
 
     kept: int = 0
     again: int = 0
@@ -247,7 +241,7 @@ class _NoStoredResults:
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """For each model named in the journal, record which of these answers the model gave as an agent."""
+    """Record which of these answers each model from the journal gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.trace_messages:
@@ -256,9 +250,9 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """The contents of a call: its messages and its request.
+    """The messages and the request of a call.
 
-    The request is the schema for a judge or the options for an agent, as JSON-compatible data.
+    The request is a judge's schema or an agent's options, as JSON-compatible data.
     """
 
     messages: tuple[Message, ...]
@@ -268,14 +262,13 @@ class SentPrompt:
 def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
-    """Return the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
+    """Find the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
 
-    The items of the last run go through their stages again, without calls, using the models named in the journal and
-    those of its settings that files may set. A prompt is returned only if the digest of everything that was sent equals
-    the digest in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
-    since. `trust` is the same as for a `RunRequest`. Raises `JournalError` if the journal cannot be read, `ConfigError`
-    if a setting or model in it is invalid or the benchmark needs the user's trust, and `PlanError` if a question has no
-    valid plan. Returns an empty dictionary if the journal contains no run.
+    This replays the last run with the models from the journal and those of its settings that files may set. Every
+    prompt is exact, because it must match the digest in the journal. If a question, a setting or a plugin has changed
+    since, its prompts are missing. `trust` is the same as for a `RunRequest`. Raises `JournalError` if the journal
+    cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's trust, and
+    `PlanError` if a question has no valid plan.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.execution import run_blocking
@@ -292,15 +285,12 @@ def find_prompts(
     prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
-        """Store the prompt of a call under the call's key, unless one is already stored.
-
-        Calls in other processes have no prompt.
-        """
+        """Store the prompt of a call, unless there is one already. Calls in other processes have no prompt."""
         if isinstance(call, Call):
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
-        """Replay all items in chunks of questions, for the calls that the replay passes to `add`."""
+        """Replay the items of the run, some questions at a time."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

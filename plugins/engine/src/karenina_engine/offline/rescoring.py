@@ -1,8 +1,8 @@
-"""Rescoring a run from its journal, with changed ground truth, tolerances, weights or traits, and without any calls.
+"""Rescoring a run from its journal, without any calls.
 
-Judges never see the ground truth, so their replies remain valid when it changes. Every item of the last run goes
-through its stages again with the replies from the journal, and the new result is compared with the earlier one. Nothing
-is written to the journal except the replies to calls allowed by `ask`.
+Judges never see the ground truth, so their replies remain valid when it changes, as they do for new tolerances, weights
+or traits. Every item of the last run goes through its stages again with the stored replies, and the new result is
+compared with the old one. The journal does not change, except for calls made because of `ask`.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ if TYPE_CHECKING:
 
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)
-"""The columns of `CHANGE_HEAD` that contain text; the replicate is a number."""
+"""The columns of `CHANGE_HEAD` with text. The replicate is a number."""
 _MOST_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item whose score changed. `item` names its question, answering model, judge and replicate.
+    """An item whose score changed.
 
-    `fields` and `traits` map the names of those that changed to the earlier and new values (None if there is no value).
-    `granular` contains the earlier and new granular results if they differ. `why` is the reason for the new outcome.
+    `item` names its question, answering model, judge and replicate. `fields` and `traits` contain the old and new
+    values of those that changed, and `granular` the granular results. A missing value is None. `why` is the reason for
+    the new outcome.
     """
 
     item: ItemId
@@ -70,7 +71,7 @@ class Change:
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict changed. This is False if the item was not judged before or is not judged now."""
+        """Whether the verdict changed. The item must have had one both times."""
         return (
             self.before.judged
             and self.after.judged
@@ -79,9 +80,9 @@ class Change:
 
     @property
     def missing(self) -> bool:
-        """Whether the item was judged before and cannot be judged now, usually because the journal lacks a reply.
+        """Whether the item used to have a verdict and can no longer be judged, usually for lack of a reply.
 
-        An item that is now undecided was compared with the ground truth, so it is not missing.
+        This does not include undecided items, since they have been compared with the ground truth.
         """
         return self.before.judged and not self.after.judged and not self.undecided
 
@@ -98,10 +99,10 @@ class Change:
 
 @dataclass(slots=True, repr=False)
 class RescoreReport(SectionsView):
-    """The result of rescoring: the summaries before and after, for the same items, and the changes in run order.
+    """The result of rescoring: the summaries of the same items before and after, and the changes in run order.
 
-    `gone` is the number of items left out because their question is not in the benchmark, and `new` is the number of
-    questions that have no result yet.
+    `gone` is the number of items whose question is no longer in the benchmark, and `new` is the number of questions
+    without a result.
     """
 
     before: Summary
@@ -117,7 +118,7 @@ class RescoreReport(SectionsView):
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
-        """Return all changes: first those of verdicts, then those to and from undecided, and then the rest."""
+        """Return all changes: verdicts first, then those involving undecided items, then the rest."""
         return sorted(
             self.changes, key=lambda change: 0 if change.flipped else 1 if change.undecided or change.decided else 2
         )
@@ -129,7 +130,7 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of name and text. Lines without any content are left out."""
+    """Yield the lines of a report as pairs of name and text, leaving out empty ones."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -156,7 +157,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
 
 
 def change_cells(change: Change) -> list[str]:
-    """Return a change as the cells of a table row, with the columns of `CHANGE_HEAD`."""
+    """Return a change as a table row with the columns of `CHANGE_HEAD`."""
     question, answering, judge, replicate = change.item
     models = answering if judge == answering else f"{answering}, judged by {judge}"
     values = [change.before.value, change.after.value, _changes_text(change), change.why]
@@ -187,7 +188,7 @@ def _changes_text(change: Change) -> str:
 
 
 def _passed_text(passed: bool | None) -> str:
-    """Return whether a field passed, as text, or "-" if `passed` is None."""
+    """Return whether a field passed as text, with "-" for None."""
     return "-" if passed is None else "passes" if passed else "fails"
 
 
@@ -215,9 +216,9 @@ _Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 
 @dataclass(slots=True)
 class _ChunkReport:
-    """The rescored items of some questions: the outcomes and granular results before and after, and the changes.
+    """The outcomes and granular results of some questions before and after, and the changes.
 
-    `lines` contains the texts of the new results if they are to be written.
+    `lines` contains the new results if they are to be written.
     """
 
     scores: list[_Scores]
@@ -238,23 +239,20 @@ def rescore(
     by_id: bool = False,
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
-    """Score the items of the last run in `journal` again, under `benchmark` and `config`, without calling a model.
+    """Score the last run in `journal` again, with a changed benchmark or configuration but without calling a model.
 
-    If the journal has no reply to a call, or if the call's prompt would show changed ground truth to a model
-    (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows calls that show changed
-    ground truth, and stores their replies in the journal; an answer that is generated again because a few-shot example
-    changed is also judged again. `question_ids` selects questions; None selects all, and ids that are not in the
-    benchmark are ignored. With `output`, the new results are written to that JSONL file in run order; an existing file
-    is renamed.
+    Items become errors if the journal lacks a reply, or if a prompt would show changed ground truth to a model
+    (`PromptTask.shows_truth`). Set `ask` to make such calls and store their replies. If this includes the answer,
+    because a few-shot example changed, it is also judged again. Use `question_ids` to select questions; unknown ids are
+    ignored. With `output`, the new results are written to that JSONL file, and an existing file is renamed.
 
     The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads.
-    With `by_id`, a model's replies are found by its id alone; this is meant for models named by the journal
-    (`ModelLabel`). `on_scored` is called from time to time with the outcomes since its last call and the total number
-    of items.
+    With `by_id`, replies are found by the model's id alone, as needed for a `ModelLabel`. `on_scored` is called from
+    time to time with the new outcomes and the total number of items.
 
     Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
-    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for every other problem with the request. If
-    items were judged before but none can be judged now, raises `ConfigError` and writes nothing.
+    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for other problems. If no item can be judged
+    anymore, raises `ConfigError` without writing anything.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -317,7 +315,7 @@ def rescore(
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
     """Return the store for the run's files.
 
-    If the output goes to another folder, this is a new store to which the files are copied.
+    If the output goes to another folder, the files are copied there.
     """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
@@ -328,7 +326,7 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file for the new results, and yield a function that writes lines to the file.
+    """Open the file for the new results, and yield a function that writes lines to it.
 
     An existing file is renamed, with a warning. Raises `ConfigError` if the file cannot be written.
     """
@@ -340,7 +338,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports on the chunks in order, computed in this process or by a pool of processes."""
+    """Yield the reports on all chunks in order, from this process or a pool of processes."""
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -353,16 +351,16 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    """Rescore the questions at these indexes in a separate event loop."""
+    """Rescore the questions at these indexes in their own event loop."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore these questions, and return the report in run order.
+    """Rescore these questions, and report them in run order.
 
-    If a stage lacked a reply for an item, the item becomes an error.
+    Items for which a reply is missing become errors.
     """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
@@ -387,7 +385,7 @@ def _output_text(job: _Job, result: VerificationResult) -> str:
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a judged result into an error, in place, if a stage continued without a reply that the journal lacks."""
+    """Turn a judged result into an error if one of its replies is missing. Changes `result` in place."""
     if not result.outcome.judged:
         return
     meta = result.metadata
@@ -404,7 +402,7 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Return the differences between two results of the same item, or None if there are none."""
+    """Compare two results of the same item, and return the change, if any."""
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
@@ -415,7 +413,7 @@ def find_change(then: VerificationResult | EarlierResult, now: VerificationResul
 
 
 def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool | None]:
-    """Return whether each field and regular expression passed, keyed by name."""
+    """Return whether each field and regular expression passed, by name."""
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 
@@ -426,6 +424,6 @@ def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the entries that differ between two tables, as pairs of both values (None where there is no value)."""
+    """Return the entries that differ between two tables as pairs of old and new value, with None if missing."""
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

@@ -1,4 +1,4 @@
-"""The events of a run, and how they are sent to observers. Events that no observer handles are not created."""
+"""The events of a run, and sending them to observers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
-"""The observers by hook name: distribution and version, and the function that takes the hook's arguments."""
+"""The observers for each hook: distribution and version, and the function to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `interrupted` is True if it stopped before its last item; `stopped` is the reason, or None."""
+    """The end of a run. `stopped` is the reason if it was `interrupted` before its last item."""
 
     summary: Summary
     seconds: float
@@ -44,14 +44,14 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted:
-    """The start of one answer, before the model is called. Its `item` has no judge."""
+    """The start of an answer, before the model is called. Its `item` has no judge."""
 
     item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class ItemStarted:
-    """The start of an item: the evaluation of one answer by one judge."""
+    """The start of an item, which is one answer evaluated by one judge."""
 
     item: Item
 
@@ -65,7 +65,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    """The start of a stage for an item. If the stage runs once per answer, `item` has no judge."""
+    """The start of a stage. If the stage runs once per answer, `item` has no judge."""
 
     stage: str
     item: Item
@@ -74,7 +74,7 @@ class StageStarted:
 class Observers:
     """The observers of a run, by hook. `karenina_engine.run.plugin_offers` finds them.
 
-    If an observer raises an exception, a warning is logged, and the run and the other observers continue.
+    If an observer raises an exception, it is logged as a warning, and everything else continues.
     """
 
     def __init__(self, listeners: Listeners) -> None:
@@ -98,12 +98,12 @@ class Observers:
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Return a context manager that reports the start and end of an answer, including its judging."""
+        """Report the start and end of an answer and its judging, as a context manager."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
     def _answer_events(self, item: Item) -> Iterator[None]:
-        """Report the start and end of an answer. The observers receive the same event for both."""
+        """Report the start and end of an answer with the same event."""
         event = AnswerStarted(item)
         self._notify("karenina_answer_started", event=event)
         try:
@@ -120,9 +120,9 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage is starting.
+        """Report the start of a stage, and return a function that reports its record.
 
-        Return a function that reports its record, or None if no observer handles stages.
+        Returns None if no observer handles stages.
         """
         if not self.observes_stages:
             return None
@@ -135,7 +135,7 @@ class Observers:
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a call is starting, and return a function that reports its outcome."""
+        """Report the start of a call, and return a function that reports its outcome."""
         event = CallStarted(call)
         self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
@@ -145,7 +145,7 @@ class Observers:
         self._notify("karenina_call_finished", event=event, made=made)
 
     def _notify(self, hook: str, **arguments: object) -> None:
-        """Call a hook on all observers. An exception raised by an observer is logged as a warning."""
+        """Call a hook on all observers. Exceptions are logged as warnings."""
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)

@@ -1,7 +1,7 @@
 """Progress displays for runs started from Python programs and notebooks.
 
-A display is an observer of the run. It shows a bar from the library rich in a terminal, and a bar from tqdm in a
-notebook. If the library is not installed, it prints progress lines at intervals.
+A display observes the run and shows a progress bar, using rich in a terminal and tqdm in a notebook. Without these
+libraries, it prints lines from time to time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProgressBar(Protocol):
 
 
 class ProgressDisplay:
-    """An observer that shows a run's progress using a bar created by `make_bar`.
+    """Shows the progress of a run with a bar created by `make_bar`.
 
     Runs of fewer than `least` items are not shown.
     """
@@ -50,16 +50,16 @@ class ProgressDisplay:
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item ended at the time `ended`, an ISO timestamp (now, if empty).
+        """Show that an item has ended. `ended` is an ISO timestamp and defaults to now.
 
-        Does nothing before `start` has been called, after `close`, or if the run is too small to be shown.
+        Does nothing if the display is not running or the run is too small.
         """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items have ended. The first call starts the display for a run with `total` items."""
+        """Show that items have ended, starting the display if necessary. `total` is the number of items in the run."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -97,9 +97,8 @@ class ProgressDisplay:
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
     """Return a display on standard error, or None if no progress should be shown.
 
-    If `wanted` is None, progress is shown for runs of several items in a terminal or notebook. If it is False, no
-    progress is shown. If it is True, progress is always shown, using lines if standard error is neither a terminal nor
-    a notebook.
+    By default, progress is shown for runs of several items in a terminal or notebook. Set `wanted` to True or False to
+    always or never show it.
     """
     if wanted is False or sys.stderr is None:
         return None
@@ -110,21 +109,21 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the bar for this environment whose library is installed, or plain lines if there is none."""
+    """Return the progress bar for this environment, or plain lines if its library is not installed."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is a notebook kernel, in which IPython has already been imported."""
+    """Return whether this process is a notebook kernel."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _Lines:
-    """Progress lines on standard error: up to twenty, plus one every half minute."""
+    """Progress lines on standard error: up to twenty, plus one for every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -161,7 +160,7 @@ class _TerminalBar:
 
 
 class _TqdmBar:
-    """A progress bar using tqdm: a widget in notebooks with ipywidgets, and text elsewhere."""
+    """A progress bar from tqdm, shown as a widget in notebooks with ipywidgets."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -180,7 +179,7 @@ class _TqdmBar:
 
 
 def _tqdm() -> Any:
-    """Return tqdm's class for this environment, without the monitor thread it would otherwise start."""
+    """Return the tqdm class for this environment, without its monitor thread."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ _REFRESHED: Final = 4  # times a second
 
 
 class RichBar(Progress):
-    """A progress bar from the library rich. With `transient`, it disappears from the terminal when it stops."""
+    """A progress bar from rich. With `transient`, it disappears when it stops."""
 
     def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
         self._progress = progress
@@ -36,7 +36,7 @@ class RichBar(Progress):
         self.update(self._task, completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar and up to two lines of text showing the counts and speed, and the calls in flight."""
+        """Yield the bar, and up to two lines with counts, speed and calls in flight."""
         shown = self._progress
         lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
         yield Group(

@@ -21,12 +21,10 @@ _NOT_JUDGED: Final = "not judged"
 
 
 class RunProgress:
-    """The progress of a run: how many of its `total` items are finished, counts by outcome, rate, and time left.
+    """The progress of a run with `total` items: counts by outcome, rate and time left.
 
-    `limits` contains the concurrency limits of the run's models, from which the calls in flight are read. `cost`
-    returns the cost so far as text, or None if costs are not counted. `clock` returns the time in seconds. The rate
-    counts only items that ended after the start, because items stored by an earlier run do not help to predict the time
-    left.
+    `limits` contains the concurrency limits of the run's models. `cost` returns the cost so far as text, or None if it
+    is not counted. `clock` returns the time in seconds. Items stored by an earlier run do not count for the rate.
     """
 
     def __init__(
@@ -50,7 +48,7 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count an item that ended at `ended`, its `metadata.timestamp` (now, if empty)."""
+        """Count an item. `ended` is its `metadata.timestamp` and defaults to now."""
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -63,9 +61,9 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line after an item has been counted, or None if no line is due yet.
+        """Return a progress line if one is due after the last item, otherwise None.
 
-        Up to `_MOST_LINES` lines are due at equal intervals, and one if the last was `_LONGEST_SILENCE` seconds ago.
+        Up to `_MOST_LINES` lines are due at equal intervals, and another one after `_LONGEST_SILENCE` seconds.
         """
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
@@ -83,7 +81,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left at this rate, and the cost, each as a string. Unknown values are left out."""
+        """Return the rate, the time left and the cost as strings, as far as they are known."""
         parts = []
         rate = self._rate()
         if rate:
@@ -94,7 +92,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Return a string for each active server: its calls in flight, its limit, and its calls awaiting a retry."""
+        """Describe each active server: its calls in flight, its limit, and calls waiting for a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -105,11 +103,11 @@ class RunProgress:
         return texts
 
     def _lines(self, done: int) -> int:
-        """Return how many lines are due after `done` items. One more is always due for the last item."""
+        """Return how many lines are due after `done` items, without the one for the last item."""
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
-        """Return the recent rate in items per second, or 0 if it is not yet known."""
+        """Return the recent rate in items per second, or 0 if it is not known yet."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self._new))
@@ -119,19 +117,19 @@ class RunProgress:
         return (self._new - done) / (now - then) if now > then else 0.0
 
     def _kinds_of_errors(self) -> str:
-        """Return the number of unjudged items for each kind of error as text."""
+        """Return the number of unjudged items by kind of error, as text."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return the name under which an outcome is counted: "correct", "scored", "not correct" or "not judged"."""
+    """Return how an outcome is counted: "correct", "scored", "not correct" or "not judged"."""
     if outcome.passes:
         return outcome.value
     return "not correct" if outcome.judged else _NOT_JUDGED
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration as text in seconds, in minutes (from 90 seconds), or in hours and minutes (from 90 minutes)."""
+    """Return a duration as text, in seconds, minutes or hours and minutes."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""Aggregates of results, updated one result at a time: outcome counts, pass rates, trait scores, failures and usage.
+"""Running totals of results: outcomes, pass rates, trait scores, failures and usage.
 
 Equal failures are counted together, so that the cause of a thousand failed items is printed only once.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 MAX_KINDS: Final = 1000
-"""The number of different failures that are counted separately; any others are counted together."""
+"""The maximum number of failures that are counted separately."""
 OTHERS: Final = "other failures, each of a different kind"
 
 _RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
@@ -33,34 +33,34 @@ _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
 _MIN_PART_LENGTH: Final = 12
-"""The minimum length of a quotation from within an item's text; a shorter quotation must be a whole text."""
+"""The minimum length of a quotation from within an item's text. Shorter ones must be a whole text."""
 _QUOTATION: Final = re.compile(
     r"""(?<!\w)(?:'((?:[^'\\\n]|\\.){1,1000})'|"((?:[^"\\\n]|\\.){1,1000})"|\u201c([^\u201d\n]{1,1000})\u201d)(?!\w)"""
 )
 _USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 GroupKey = tuple[str, str]
-"""The ids of an answering model and a judge. A jury is one judge, and all replicates are in one group."""
+"""The ids of an answering model and a judge. A jury counts as one judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure shared by `items` items. `error` is the error of the first item, without the parts that differ."""
+    """A failure shared by several items. `error` is the first error, without what differs between items."""
 
     items: int
     error: str
 
 
 class FailureCounts:
-    """Counts of a run's failures by kind. Beyond `MAX_KINDS` kinds, all others are counted together."""
+    """Counts of a run's failures by kind, with at most `MAX_KINDS` kinds counted separately."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str, texts: Sequence[str] = ()) -> None:
-        """Count the failure of an item of this question. `texts` are the item's other texts (see `item_texts`).
+        """Count the failure of an item. `texts` are the item's texts, from `item_texts`.
 
-        Errors are cut to `_STORED_LENGTH` characters when stored.
+        Errors are stored up to `_STORED_LENGTH` characters.
         """
         error = _without_item(error, question_id, texts)
         kind = _without_numbers(error)
@@ -70,16 +70,16 @@ class FailureCounts:
         self._first.setdefault(kind, error[:_STORED_LENGTH])
 
     def ranked(self) -> list[Failure]:
-        """Return all failures, most frequent first; equally frequent failures are sorted by text."""
+        """Return all failures, most frequent first."""
         failures = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
         return sorted(failures, key=lambda failure: (-failure.items, failure.error))
 
 
 def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str:
-    """Return the key under which equal failures are counted: the error without the question's id, without quotations of
-    the item's `texts` (see `item_texts`) and without numbers.
+    """Return the key under which equal failures are counted.
 
-    HTTP statuses are kept, and for a long error only its beginning is used.
+    This is the start of the error, without the question's id, numbers (except HTTP statuses) and quotations of the
+    item's `texts`.
     """
     return _without_numbers(_without_item(error, question_id, texts))
 
@@ -106,8 +106,9 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Return an error without the number of attempts and without what it quotes of its item. Very short ids are kept
-    unless they are in quotation marks.
+    """Remove the number of attempts, and anything quoted from the item, from an error.
+
+    Very short ids are removed only if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
@@ -117,7 +118,7 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     compared: list[str] = []
 
     def fold(quotation: re.Match[str]) -> str:
-        """Return the quotation, with an ellipsis in place of a text of the item."""
+        """Replace any text of the item in the quotation with an ellipsis."""
         if not compared:
             compared.extend(" ".join(text.split()) for text in (question_id, *texts))
         part = next(filter(None, quotation.groups()))
@@ -133,11 +134,11 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
 class Counts(BaseModel):
     """Counts of outcomes.
 
-    `items` is the total number of items, `judged` the number with a verdict, `not_judged` the number that ended in
-    errors or are undecided, and `scored` the number that have only trait scores. `worst` and `best` are the shares of
-    correct items among judged and unjudged items together, if every unjudged item were wrong or right, respectively.
-    They exclude items that lack only a trait score, because such items would have no verdict. `mean_granular` is the
-    mean granular result of `granular_out_of` items. `traits` maps the names of rubric traits to their summaries.
+    `items` is the total number of items. `judged` items have a verdict, `not_judged` items ended in an error or are
+    undecided, and `scored` items have only trait scores. `worst` and `best` are the share of correct items if every
+    unjudged item were wrong or right. They do not include items that lack only a trait score, which would have no
+    verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and `traits` summarizes the
+    traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -155,11 +156,11 @@ class Counts(BaseModel):
 
 
 class GroupSummary(Counts):
-    """The counts and pass rate of a group: an answering model and a judge, identified by their ids.
+    """The counts and pass rate of a group: an answering model and a judge.
 
-    `pass_rate` is the share of judged items that are correct. It also contains the number of undecided items, and the
-    rate if all of them were wrong. `name` identifies the group within a run by its answering model and, if the model
-    has several judges, its judge.
+    `pass_rate` is the share of judged items that are correct. It also contains the number of undecided items and the
+    rate if they were all wrong. `name` is short but unique in the run: the answering model and, if it has several
+    judges, the judge.
     """
 
     answering: str = ""
@@ -169,10 +170,10 @@ class GroupSummary(Counts):
 
 
 class Summary(Counts):
-    """The counts of a run and the summary of each of its groups.
+    """The counts of a run, and the summary of each of its groups.
 
-    The rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
-    `best` and `mean_granular` are None, `traits` is empty, and `groups` contains these values.
+    Groups are never pooled. If there are several, `pass_rate`, `worst`, `best` and `mean_granular` are None and
+    `traits` is empty; see `groups` instead.
     """
 
     pass_rate: Rate | None
@@ -185,10 +186,10 @@ class Summary(Counts):
 
 
 class OutcomeTally:
-    """Counts of outcomes, updated as a run proceeds. Results are not kept.
+    """Running counts of outcomes.
 
-    `per_question` is the number of items for each question, or None if unknown. If it is known, a question takes no
-    memory once all its items have been counted.
+    `per_question` is the number of items for each question, if known. A question then takes no memory once all its
+    items have been counted.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -205,9 +206,9 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item by its outcome and question.
+        """Count an item.
 
-        `granular` is its granular result, which is ignored unless it is a number and the item has a verdict.
+        `granular` is its granular result, which is used only if it is a number and the item has a verdict.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
@@ -226,7 +227,7 @@ class OutcomeTally:
                 self._verdicts.fold(question)
 
     def summary(self) -> GroupSummary:
-        """Return the summary of the items counted so far, without the names of the group and without traits."""
+        """Summarize the items so far. The summary has no names and no traits."""
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
@@ -247,9 +248,9 @@ class OutcomeTally:
 
 
 class RunTally:
-    """Counts of outcomes for each group, updated as a run proceeds. Results are not kept.
+    """Running counts of outcomes for each group.
 
-    `per_question` is the number of items for each question in a group, or None if unknown, as in `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, if known, as in `OutcomeTally`.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -261,14 +262,14 @@ class RunTally:
         return sum(map(len, self._groups.values()))
 
     def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item in a group, in the same way as `OutcomeTally.add`."""
+        """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
             tally = self._groups[group] = OutcomeTally(self._per_question)
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group. Groups are named after their models and sorted by model ids."""
+        """Return the summary of each group, sorted by model ids."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]
@@ -289,9 +290,9 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Return the summary of a run that consists of these groups.
+    """Summarize a run that consists of these groups.
 
-    Rates, bounds and traits are included only if there are fewer than two groups.
+    Rates, bounds and traits are included only if there is at most one group.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -315,10 +316,10 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 
 
 class Totals:
-    """Totals of results: the overall summary, the summary of each group, the failures and the usage.
+    """Running totals of results: the summary, the groups, the failures and the usage.
 
-    The length of this object is the number of results; the results themselves are not kept. `per_question` is the
-    number of results for each question in a group, or None if unknown, as in `OutcomeTally`.
+    The results themselves are not kept, but `len()` returns how many there were. `per_question` is the number of
+    results for each question in a group, if known, as in `OutcomeTally`.
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
@@ -333,9 +334,9 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result, its traits, its calls and tokens and, if it was not judged, its failure.
+        """Add a result with its traits, calls and tokens, and its failure if it was not judged.
 
-        The calls and tokens of an answer shared by several judges are counted once.
+        An answer shared by several judges is counted once.
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
@@ -352,11 +353,11 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, its pass rate with interval, its bounds and its traits."""
+        """Return the counts, and for each group the pass rate, its interval and bounds, and the traits."""
         return summarize_groups(list(self.by_models().values()))
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, keyed by the ids of its answering model and judge."""
+        """Return the summary of each group, by the ids of answering model and judge."""
         return {
             group: summary.model_copy(update={"traits": self._traits[group].summaries()})
             if group in self._traits
@@ -365,7 +366,7 @@ class Totals:
         }
 
     def failures(self) -> list[Failure]:
-        """Return the reasons why items were not judged, most frequent first. Equal reasons are counted together."""
+        """Return the reasons why items were not judged, most frequent first."""
         return self._failures.ranked()
 
     def usage(self) -> Usage:

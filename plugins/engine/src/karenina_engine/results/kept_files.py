@@ -1,7 +1,7 @@
-"""Files that the items of a run keep, stored in a folder next to the journal under the digests of their contents.
+"""The files that items keep, in a folder next to the journal.
 
-Several processes may write to a folder at once. Files with equal contents are stored once, and a file in the folder is
-always complete.
+Files are named by the digest of their contents, so equal files are stored once. Several processes may write to a folder
+at the same time. Any file in it is complete.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MOST_OF_ITEM: Final = 100
 """The maximum number of files for one answer, and for one judge's item."""
 MOST_OF_RUN: Final = 10_000
 MOST_COMPARED: Final = 200_000_000
-"""The maximum size of a file that is read, in bytes: somebody else's results may name any file in their folder."""
+"""The maximum size of a file that is read, in bytes. Results from elsewhere may name any file in their folder."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _RECOUNT: Final = 64
 """The number of stored files after which the folder is counted again, since other processes write to it too."""
 _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
-"""The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
+"""The maximum size in bytes of a file to digest in a store that writes nothing."""
 _NOWHERE: Final = (
     "the file would be stored next to the journal or the result file, but the run has neither; set one of them (in "
     "Python: journal, output)"
@@ -52,17 +52,17 @@ class FileLeftOut(Exception):
 
 
 def files_folder(journal: Path) -> Path:
-    """Return the folder for a run's files: `<name>.files`, next to its journal."""
+    """Return the folder for a run's files, `<name>.files` next to its journal."""
     return journal.with_name(journal.name.removesuffix(".journal") + ".files")
 
 
 @dataclass(slots=True)
 class FileStore:
-    """A store for the files of a run. Without a `folder`, every file is left out, for the reason stated in `absent`.
+    """A store for the files of a run.
 
-    `most` is the maximum size of a file in bytes, and `most_in_all` is the maximum size of all files in the folder.
-    Files of stored replies are copied from the folder `earlier`, if it is set. If `writes` is False, files are named by
-    their digests but not stored.
+    `most` is the maximum size of a file, and `most_in_all` that of the folder, in bytes. Without a `folder`, all files
+    are left out, and `absent` says why. Set `earlier` to the folder from which to copy files of stored replies. If
+    `writes` is False, digests are computed but nothing is stored.
     """
 
     folder: Path | None
@@ -78,15 +78,15 @@ class FileStore:
 
     @classmethod
     def that_writes_nothing(cls) -> FileStore:
-        """Return a store for items whose results are not kept. It only computes the digests of files."""
+        """Return a store that only computes digests, for items whose results are not kept."""
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
         """Store a file and return its entry.
 
-        If the file is left out, a warning is logged and the entry states the reason. If the folder `below` is set, a
-        path must be inside it, and may be relative to it. If a path names a picture, its contents determine the media
-        type instead of `media_type`. `whose` is the name of the question, used in warnings.
+        If the file has to be left out, a warning is logged and the entry says why. If `below` is set, a path must be
+        inside that folder and may be relative to it. For pictures named by a path, the media type is found from the
+        contents. `whose` is the question's name in warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -104,7 +104,7 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file of a stored reply from the folder `earlier`, if it is set, and return the file's entry.
+        """Copy a file of a stored reply from the folder `earlier`, and return its entry.
 
         If this fails, a warning is logged and the entry is returned unchanged.
         """
@@ -117,10 +117,10 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Return the contents of a file.
+        """Read the contents of a file.
 
-        Raises `FileLeftOut` or `OSError` if the file is too large, cannot be read or is not below `below`, or if the
-        store has no folder to write to.
+        Raises `FileLeftOut` or `OSError` if the file is too large, unreadable or not below `below`, or if the store has
+        no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -136,9 +136,9 @@ class FileStore:
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
-        """Store contents under their digest, unless they are already stored.
+        """Store contents under their digest, if they are not there yet.
 
-        Raises `FileLeftOut` if the folder would exceed a limit, and `OSError` if the file cannot be written.
+        Raises `FileLeftOut` if the folder is full, and `OSError` if the file cannot be written.
         """
         assert self.folder is not None
         with _open_store(self.folder) as folder:
@@ -157,7 +157,7 @@ class FileStore:
     def _count(self, folder: int) -> tuple[int, int]:
         """Return the number of files in the folder and their total size in bytes.
 
-        The files are recounted only from time to time, more often near the limit.
+        They are only counted from time to time, and more often near the limit.
         """
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
@@ -168,7 +168,7 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
-        """Log a warning about a file that is left out, but only for the first `_MOST_WARNINGS` files."""
+        """Log a warning about a file that is left out, but no more than `_MOST_WARNINGS` times."""
         if not self.writes:
             return
         self._warned += 1
@@ -181,8 +181,8 @@ class FileStore:
 class ItemFiles:
     """The files of an answer, of a judge's item, or of a call.
 
-    `before` contains the answer's files, which a judge's item also lists. `of` is the item to which a call's files are
-    also added.
+    `before` contains the files of the answer, which are also listed for a judge's item. `of` is the item to which the
+    files of a call are added.
     """
 
     def __init__(
@@ -201,10 +201,9 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, add its entry to the item's files, and return the entry.
+        """Store a file, and add its entry to the item.
 
-        A file that the store leaves out is also added, with the reason. If the item already has `MOST_OF_ITEM` files,
-        the file is left out and only counted; the entry returned states this reason.
+        If the file is left out, the entry says why. Files beyond the first `MOST_OF_ITEM` are only counted.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -217,9 +216,9 @@ class ItemFiles:
         return entry
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is already stored, such as a file of a call that is not made again.
+        """Add a file that is already stored, for example because its call is not made again.
 
-        A new file beyond the first `MOST_OF_ITEM` is only counted.
+        Files beyond the first `MOST_OF_ITEM` are only counted.
         """
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept
@@ -229,25 +228,25 @@ class ItemFiles:
             self._of.add(kept)
 
     def add_copy(self, kept: KeptFile) -> None:
-        """Add a file of a reply that was stored earlier, copying it if the store is in another folder."""
+        """Add a file of a stored reply, copying it if the store is in another folder."""
         self.add(self._store.copy(kept, self._whose))
 
     def count_more(self) -> None:
-        """Count a file that is left out because there are too many files."""
+        """Count a file that is one too many."""
         self._more += 1
         if self._of is not None:
             self._of.count_more()
 
     def for_call(self) -> ItemFiles:
-        """Return a collection for the files of a call, which are also added to this collection."""
+        """Return a collection for the files of a call. They are also added here."""
         return ItemFiles(self._store, self._whose, of=self)
 
     def for_judge(self) -> ItemFiles:
-        """Return a collection for the files of an item that judges the answer to which this collection belongs."""
+        """Return a collection for an item that judges this answer."""
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List these files and the answer's files in a result, which is changed in place and returned."""
+        """List these files and the answer's files in `result`, and return it."""
         if files := self.listed():
             result.metadata.files = files
         return result
@@ -255,7 +254,7 @@ class ItemFiles:
     def listed(self) -> list[KeptFile]:
         """Return these files and the answer's files under unique names.
 
-        If files were left out because there were too many, the last entry states how many.
+        If there were too many files, the last entry says how many were left out.
         """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
@@ -279,13 +278,13 @@ class ItemFiles:
 
 
 def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
-    """Return a context manager that collects the files kept by a call inside it. It yields None outside of a run."""
+    """Collect the files kept by the call in the block. Yields None outside of a run."""
     keeper = current_keeper()
     return keeping_files(keeper.for_call()) if isinstance(keeper, ItemFiles) else nullcontext()
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of a call made earlier to the item that now needs the call's reply."""
+    """Add the files of an earlier call to the current item, which reuses its reply."""
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for file in files:
@@ -294,7 +293,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A kept file in a folder: its `path` and contents, or the `problem` that prevents it from being read."""
+    """A kept file: its `path` and contents, or the `problem` with it."""
 
     path: Path | None = None
     content: bytes = b""
@@ -302,9 +301,9 @@ class FoundFile:
 
 
 class KeptFiles:
-    """The files named in the results of a result file, in the folders next to that file.
+    """The files named in a result file, in the folders next to it.
 
-    `journal` is the journal that contains these results, or None if it is unknown.
+    `journal` is the journal that contains the results, if known.
     """
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
@@ -321,17 +320,17 @@ class KeptFiles:
         ]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Return a file, or the problem with it.
+        """Find a file, or the problem with it.
 
-        The file's contents are compared with its digest, because names in results are not trusted.
+        Names in results are not trusted, so the contents must match the digest.
         """
         return _find(kept, self.folders)
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file for an entry from the first folder that contains it unchanged, or the problem with it.
+    """Return the file from the first folder that has it unchanged, or the problem with it.
 
-    A file of more than `MOST_COMPARED` bytes is not read, which is also a problem.
+    Files of more than `MOST_COMPARED` bytes are not read, which is a problem too.
     """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not contain the digest of the file")
@@ -356,7 +355,7 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file named by a stage or an adapter, without following links out of the folder `below`.
+    """Open a file named by a stage or adapter. Links out of the folder `below` are not followed.
 
     Raises `FileLeftOut` if it is not a file inside that folder, and `OSError` if it cannot be opened.
     """
@@ -375,7 +374,7 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
 
 @contextmanager
 def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
-    """Open a store's folder, creating it if `make` is True, and yield its descriptor.
+    """Open a store's folder and yield its descriptor. With `make`, the folder is created if necessary.
 
     Raises `OSError` if the folder cannot be opened.
     """
@@ -390,10 +389,7 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder contains a file with this name and these contents.
-
-    Returns False if the file cannot be read.
-    """
+    """Return whether the folder has a readable file with this name and these contents."""
     try:
         with open_file_at(digest, folder) as file:
             return os.fstat(file.fileno()).st_size == len(content) and file.read() == content

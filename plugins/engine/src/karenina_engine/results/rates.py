@@ -1,4 +1,4 @@
-"""Running statistics of results: rates with confidence intervals, and summaries of rubric trait scores.
+"""Rates with confidence intervals, and summaries of trait scores, updated one result at a time.
 
 The intervals take into account that a question may have several items.
 """
@@ -26,18 +26,16 @@ ROUGH = 20
 
 
 MAX_TRAITS: Final = 1000
-"""The maximum number of traits that are counted, since each question can have traits of its own."""
+"""The maximum number of traits to count. Each question can have its own."""
 
 
 class Rate(BaseModel):
-    """A proportion of `hits` among `out_of` items: its value, and the bounds of its 95% interval (None if
-    `out_of` is 0).
+    """A proportion: `hits` out of `out_of`, with a 95% interval.
 
-    `clusters` is the number of questions to which the items belong. Several items of the same question (replicates,
-    models, judges) are not independent; the more alike they are, the wider the interval.
-
-    `undecided` is the number of undecided items, which are not included in `out_of`. In JSON, `undecided` and
-    `if_undecided_wrong` are left out if no items are undecided.
+    The value and the bounds are None if `out_of` is 0. `clusters` is the number of questions. Items of the same
+    question (replicates, models, judges) are not independent, and the more alike they are, the wider the interval.
+    `undecided` items are not included in `out_of`. If there are none, JSON does not contain `undecided` and
+    `if_undecided_wrong`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,12 +50,12 @@ class Rate(BaseModel):
 
     @property
     def if_undecided_wrong(self) -> float | None:
-        """The rate if every undecided item were wrong. This equals `value` if no items are undecided."""
+        """The rate if every undecided item were wrong."""
         return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
 
     @model_serializer(mode="wrap")
     def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the fields for JSON. The two values for undecided items are included only if there are any."""
+        """Leave out the two values for undecided items if there are none."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -66,16 +64,15 @@ class Rate(BaseModel):
 
     @property
     def is_rough(self) -> bool:
-        """Whether there are so few questions that the interval only roughly covers 95%."""
+        """Whether there are too few questions for the interval to be accurate."""
         return self.clusters < ROUGH
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the Wilson score interval for `hits` out of `out_of`; both may be fractional
-    (effective sizes).
+    """Return the bounds of the Wilson score interval for `hits` out of `out_of`.
 
-    Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0. Source: E. B. Wilson, Probable inference, the law of
-    succession, and statistical inference, JASA 22 (1927).
+    Both may be fractional, as for effective sizes. Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0.
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")
@@ -89,9 +86,9 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 
 
 class Clusters:
-    """The sums needed for a `Rate`, updated item by item, where items are clustered by question.
+    """The sums needed for a `Rate`, with items clustered by question.
 
-    Two numbers are kept in memory for each open question; `fold` adds the numbers of a completed question to the sums.
+    Each open question takes two numbers of memory. Call `fold` when it is complete.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
@@ -105,7 +102,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item for a question. `hit` states whether the item adds to the numerator of the rate."""
+        """Count an item for a question. `hit` is true if it adds to the numerator of the rate."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -115,14 +112,15 @@ class Clusters:
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
         """Count an item by its outcome.
 
-        A correct item is a hit. Items without a verdict are not included in the rate, but undecided items are counted.
+        Correct items are hits. Items without a verdict do not count for the rate, but undecided ones are counted
+        separately.
         """
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
         self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
-        """Release the memory for a question that will have no further items. Does nothing if it has had none so far."""
+        """Free the memory for a question that will have no more items."""
         count = self._open.pop(question, None)
         if count is not None:
             self._folded += 1
@@ -131,7 +129,7 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, with its interval, as computed by the function `rate`.
+        """Return the rate of the items so far with its interval, like the function `rate`.
 
         Without items, its value and interval are None.
         """
@@ -157,10 +155,7 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of this sample, as computed by the function `effective_size`.
-
-        There must be items.
-        """
+        """Return the effective size of this sample, which must not be empty."""
         still = self._open.values()
         return effective_size(
             self.questions,
@@ -182,13 +177,13 @@ def effective_size(
     *,
     graded: bool = False,
 ) -> float:
-    """Return the size of an independent sample whose share of hits is as certain as that of these items.
+    """Return the size of an independent sample whose share of hits is just as certain.
 
     `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
     squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
-    section 3.12), with two half pseudo-questions of average size added, one with only hits and one with none. Without
-    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is at least 1. It does not exceed
-    the number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
+    section 3.12). Two half pseudo-questions of average size are added, one with only hits and one with none, because
+    intervals near 0 and 1 would be too narrow otherwise (`benchmarks/coverage.py`). The result is at least 1 and at
+    most the number of items. It can be larger for `graded` hits, since values between 0 and 1 vary less.
     """
     if questions == items and not graded:
         return items
@@ -204,10 +199,9 @@ def effective_size(
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """Return the rate of items, each given as its question and whether it is a hit, together with its interval.
+    """Return the rate of items with its interval. Each item is a pair of its question and whether it is a hit.
 
-    If every item has its own question, this is Wilson's interval; otherwise it is Wilson's interval at the
-    `effective_size`.
+    This is Wilson's interval at the `effective_size`, which is the number of items if each has its own question.
     """
     clusters = Clusters()
     for question, hit in hits:
@@ -216,7 +210,7 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
 
 
 def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
-    """Return the pass rate of items, each given as its question and outcome, with the number of undecided items."""
+    """Return the pass rate of items. Each item is a pair of its question and its outcome."""
     clusters = Clusters()
     for question, outcome in outcomes:
         clusters.add_outcome(question, outcome)
@@ -226,11 +220,10 @@ def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
 class TraitSummary(BaseModel):
     """The scores of a trait.
 
-    `n` counts scores, `not_scored` counts items in which the trait could not be scored, and `skipped` counts answers
-    without the concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` is the mean of
-    numbers; both are None if there are no such scores. `labels` maps each class to its count. `parts` contains the
-    means of the numbers in scores that consist of several numbers (the metrics of a metric trait, the fields of a
-    template).
+    `n` is the number of scores. `not_scored` counts items for which the trait could not be scored, and `skipped` counts
+    answers without the concept of a dynamic trait. `share` is the share of True among booleans, and `mean` is the mean
+    of numbers. `labels` counts each class. `parts` contains means for scores made up of several numbers, such as the
+    metrics of a metric trait or the fields of a template.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -245,7 +238,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean that does not depend on the order of the values."""
+    """An exact mean, independent of the order of its values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -275,10 +268,9 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score.
+        """Count a score. `label` is the class of a literal trait, if it is one.
 
-        `label` is the class of a literal trait, or None. Booleans, numbers, strings, and the numbers in a mapping are
-        summarized separately; scores of any other type are counted only in `n`.
+        Scores of unsupported types only count in `n`.
         """
         self.n += 1
         if label is not None:
@@ -309,13 +301,13 @@ class _Scores:
 
 
 class TraitTally:
-    """Summaries of traits, updated with each result. Results are not kept."""
+    """Running summaries of traits."""
 
     def __init__(self) -> None:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits in a result. Traits after the first `MAX_TRAITS` names are ignored."""
+        """Count the traits in a result, up to `MAX_TRAITS` different names."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
@@ -336,7 +328,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the scores of a trait, or None if it is not among the first `MAX_TRAITS`."""
+        """Return the scores of a trait, or None if there are too many traits already."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()
@@ -344,5 +336,5 @@ class TraitTally:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number. Booleans count as numbers here."""
+    """Return whether a value is a finite number or a boolean."""
     return isinstance(value, int | float) and isfinite(value)

@@ -1,8 +1,7 @@
-"""Converts result files of the reference implementation to results of this implementation.
+"""Converting result files of the reference implementation.
 
-They are JSON documents (an export of a run with `results`, an archive of several runs with `runs`, a list of results,
-or an object that maps ids to results) or JSON lines. Fields that do not exist in the results of this implementation are
-kept in `extensions["reference"]`.
+They are JSON lines or JSON documents: an export of a run with `results`, an archive of several runs with `runs`, a list
+of results, or an object with results by id. Fields that have no counterpart here are kept in `extensions["reference"]`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, ModelIdentity, VerificationResultMetadata
 
 NAME: Final = "reference"
-"""The key in `extensions` under which fields without a counterpart are kept."""
+"""The key in `extensions` for fields that have no counterpart."""
 _OF_FAILURE: Final = {
     "recursion_limit": Outcome.AUTO_FAILED,
     "trace_validation": Outcome.AUTO_FAILED,
@@ -28,7 +27,7 @@ _OF_FAILURE: Final = {
     "template_validation": Outcome.TEMPLATE_ERROR,
     "parsing": Outcome.PARSE_ERROR,
 }
-"""Outcomes by category of failure. For `content` the verdict decides, and for other categories the stage."""
+"""Outcomes by category of failure. For `content`, the verdict decides; for other categories, the stage."""
 _RENAMED: Final = {
     ("rubric", "agentic_trait_investigation_traces"): "agentic_trait_traces",
     ("metadata", "answering_replicate"): "replicate",
@@ -36,11 +35,11 @@ _RENAMED: Final = {
 _OF_ITEMS: Final = ("answering", "parsing", "answering_model", "parsing_model")
 
 Rows = Sequence[tuple[str, Any]]
-"""A file's results as JSON values, each with its place (for messages)."""
+"""The results in a file as JSON values, each with its location for messages."""
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document, each with its location, or None if the document is not a result file."""
+    """Return the results in a JSON document, each with its location, or None if it is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -57,7 +56,7 @@ def find_rows(document: Any) -> Rows | None:
 
 
 def is_row(value: Any) -> bool:
-    """Return whether a JSON value is a result of either the reference implementation or this one."""
+    """Return whether a JSON value is a result, of this implementation or the reference."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     return isinstance(metadata, Mapping) and isinstance(metadata.get("question_id"), str)
 
@@ -68,17 +67,17 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Return an archived result with the name of its run added, unless it already has a name or is not a result."""
+    """Add the name of its run to an archived result that has none."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the location of each result of the reference, and the values of a `VerificationResult`.
+    """Convert results of the reference, and yield each location with the values of a `VerificationResult`.
 
-    If several results of the same item have the same replicate number, later ones get the next free number. Raises
-    `ValueError`, including the location, for a value that is not a result.
+    If results of an item have the same replicate number, later ones get the next free number. Raises `ValueError`, with
+    the location, for a value that is not a result.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -100,10 +99,9 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model with a given role, keyed by the model as a JSON string.
+    """Return a unique name for each model with this role, keyed by the model as JSON.
 
-    This is the model's `config_id` or, if it has none, the provider's name for the model, with additions where two
-    names would be equal.
+    This is the model's `config_id` or the provider's name for it, with an addition if that is not unique.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
@@ -123,9 +121,9 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return the model of a result as an object.
+    """Return the model of a result as an object, with "unknown" for missing parts.
 
-    Early files contain the model as a string, such as `openai/gpt-4o`. Unknown parts are "unknown".
+    In early files, the model is a string such as `openai/gpt-4o`.
     """
     meta = row["metadata"]
     model = meta.get(role)
@@ -140,10 +138,10 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Return the values of a `VerificationResult` for a result of the reference.
+    """Convert a result of the reference to the values of a `VerificationResult`.
 
-    Raises `TypeError` or `AttributeError` if a part has the wrong type. `names` contains the names returned by
-    `_name_models`, by role.
+    `names` contains the result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if a part has
+    the wrong type.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
@@ -185,10 +183,7 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return those values of a section that also exist in the results of this implementation.
-
-    Other values are added to `other` unless they are empty.
-    """
+    """Return the values of a section that have a counterpart, and add all others to `other`."""
     values: dict[str, Any] = {}
     for key, value in stored.items():
         new = _RENAMED.get((name, key), key)
@@ -204,8 +199,8 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a reference result.
 
-    It is based on the failure or, failing that, on the error, the vetoes or the verdict. Without any of these, a result
-    with a rubric is scored, and any other is a stage error.
+    It follows from the failure, the error, the vetoes or the verdict, whichever comes first. Without any of these, a
+    result with a rubric is scored, and any other is a stage error.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")
@@ -233,7 +228,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def _of_stage(stage: str) -> Outcome:
-    """Return the outcome of a failed call, based on the name of the stage that made it."""
+    """Return the outcome of a failed call, given the stage that made it."""
     name = stage.replace("_", "").lower()
     if name.startswith("generate"):
         return Outcome.MODEL_ERROR
@@ -241,7 +236,7 @@ def _of_stage(stage: str) -> Outcome:
 
 
 def _why(failure: Any) -> str:
-    """Return the category and reason of a failure as text, or an empty string if there is no failure."""
+    """Return the category and reason of a failure as text, or an empty string."""
     if not isinstance(failure, Mapping):
         return ""
     return ": ".join(str(failure[key]) for key in ("category", "reason") if failure.get(key))

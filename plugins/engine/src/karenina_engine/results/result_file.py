@@ -1,7 +1,7 @@
-"""The result file of a run. An existing file with the same name is never lost.
+"""The result file of a run. An existing file of the same name is never lost.
 
-The first line is a header that names the run and its distributions. `karenina_engine.results.result_lines` describes
-the other lines.
+The first line is a header with the run and its distributions. For the other lines, see
+`karenina_engine.results.result_lines`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _BEGINNING: Final = b'{"run":'
 TABLE_LINE: Final = b'{"table":'
 ROW_LINE: Final = b'{"row":'
-"""The beginnings of lines that `karenina_engine.results.result_lines` describes."""
+"""How lines can begin, as described in `karenina_engine.results.result_lines`."""
 _HEADERS: Final = (_BEGINNING, TABLE_LINE)
 RESULT_LINES: Final = (*_HEADERS, ROW_LINE, b'{"metadata":')
 """The possible beginnings of lines in result files."""
 
 
 HEADER_INDEX: Final = -1
-"""The index of the header, and of the rows of the table, which come before all results."""
+"""The index of the header and of table rows, so that they come before all results."""
 _LONGEST: Final = 1 << 16
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
-"""The maximum bytes of results held in memory, both while writing and while sorting."""
+"""The maximum number of bytes in memory while writing or sorting."""
 _SORT_BATCH: Final = 128
 """The number of lines that are sorted at a time."""
 
@@ -48,11 +48,10 @@ _SORT_BATCH: Final = 128
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return the header line, which contains the distributions used by a run and their versions.
+    """Return the header line, with the distributions used by a run and their versions.
 
-    `run` is the run's id (`digest_run`), or None if it has no journal. `rescored` marks results that were made from the
-    journal's replies but differ from the results in it. `free` means that all models in the run are free, so that the
-    cost is known without the journal.
+    `run` is the run's id (`digest_run`), if it has a journal. `rescored` means that the results were made from the
+    journal's replies but are not in it. `free` means that all models are free, so the cost is known without a journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
@@ -65,20 +64,19 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return a run's id: a digest of its number and its journal's id that does not reveal the journal's id."""
+    """Return the id of a run in result files, which does not reveal the journal's own id."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line in a result file is a header or table line, or the beginning of one that was cut off."""
+    """Return whether a line is a header or table line, or the start of one that was cut off."""
     return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the facts about the run in a result file's header.
+    """Return what the header of a result file says about its run.
 
-    Returns an empty mapping if no header can be read, or if files of several runs were joined: the first header does
-    not apply to the results of the others.
+    The result is empty if there is no readable header, or if the file contains several runs.
     """
     try:
         with path.open("rb") as file:
@@ -93,11 +91,11 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object, with or without default values, or None if the model gave no answer.
+    """Return the answer in a result's JSON object, or None if the model gave no answer.
 
-    The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
-    or, for an agent, `trace`: its messages in the form returned by `Message.to_dict`. It contains `finish_reason` if
-    the answer was cut off or refused.
+    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
+    an agent, `trace`, with messages in the form of `Message.to_dict`. If it was cut off or refused, there is a
+    `finish_reason`.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
@@ -116,20 +114,20 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def default_output(benchmark: Path) -> Path:
-    """Return the default result file for a benchmark: `<name>.results.jsonl` in the working directory."""
+    """Return the default result file of a benchmark, `<name>.results.jsonl` in the working directory."""
     return Path(f"{benchmark.stem}.results.jsonl")
 
 
 def default_journal(output: Path) -> Path:
-    """Return the default journal for a run: `<name>.journal`, in the same folder as its result file."""
+    """Return the default journal of a run, `<name>.journal` next to its result file."""
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Raise `ConfigError` if results cannot be written to `path`. No file is moved.
+    """Raise `ConfigError` if results cannot be written to `path`. Existing files are not touched.
 
-    An existing file must be empty or an earlier output, whose first line starts with one of `lines`. Any other file,
-    such as the benchmark itself, was probably named by mistake and is an error. A missing folder is created.
+    An existing file must be empty or start with one of `lines`, like earlier output. Any other file, such as the
+    benchmark, was probably named by mistake. A missing folder is created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,13 +161,12 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
+    """Create an empty file at `path`. If there was one, rename it and return its new name.
 
-    An existing file with contents is renamed to the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ...,
-    so that the newest results always have the given name and the same command can be repeated. If `ours` returns True
-    for the renamed file, the caller will write all its contents again, so the file is removed and None is returned. If
-    `path` is a link, the link is renamed; its target is never changed. A missing folder is created. Raises
-    `ConfigError` if the file cannot be written, or for the same reasons as `check_output`.
+    The new name is the first unused one of `name-1.jsonl`, `name-2.jsonl`, ..., so the given name always has the newest
+    results. If `ours` returns True for the old file, the caller will write its contents again; the file is removed and
+    None returned. If `path` is a link, only the link is renamed. A missing folder is created. Raises `ConfigError` if
+    the file cannot be written, or if `check_output` does.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -194,7 +191,7 @@ def prepare_output(
 
 
 def free_name(path: Path) -> Path:
-    """Return the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ... in the same folder as `path`."""
+    """Return the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ... next to `path`."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
     while os.path.lexists(candidate := path.with_name(f"{stem}-{number}{suffix}")):
@@ -204,7 +201,7 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file created by `prepare_output`, and yield a function that writes lines to the file.
+    """Open a file created by `prepare_output`, and yield a function that writes lines to it.
 
     Both raise `ConfigError` if the file cannot be written.
     """
@@ -235,7 +232,7 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file without truncating a file or following a link.
+    """Open a new or empty file, without truncating it or following a link.
 
     Raises `OSError` if this is not possible, for example because the file has contents.
     """
@@ -248,20 +245,19 @@ def _open_empty(path: Path) -> int:
 
 
 def _kind(mode: int) -> str:
-    """Return a description, for use in a message, of a file that is neither a regular file nor a folder."""
+    """Describe a file that is neither a regular file nor a folder, for use in a message."""
     if stat.S_ISFIFO(mode):
         return "a named pipe (FIFO)"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 class ResultFile:
-    """A result file being written: first one line at a time as items end, and finally all lines in matrix order.
+    """A result file, written line by line as items end and sorted at the end.
 
-    Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
-    iteration of the event loop are written together at the end of the iteration. A process that is killed loses only
-    the lines of one iteration, and a journal still contains their results. Two numbers are kept in memory for each
-    line. Use the object as a context manager in an event loop. On exit, the remaining lines are written and the file is
-    closed, without being sorted.
+    Results can be read while the run continues, and runs with equal results end up with equal files. Lines are written
+    at the end of each iteration of the event loop. If the process is killed, only the lines of one iteration are lost,
+    and the journal has them. Each line takes two numbers of memory. Use this as a context manager in an event loop.
+    Leaving it writes the remaining lines but does not sort them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -277,15 +273,15 @@ class ResultFile:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Write the remaining lines and close the file, without sorting the lines."""
+        """Write the remaining lines and close the file, without sorting."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item with this index, as returned by `LineWriter.lines`: first rows, then the result.
+        """Add the lines for the item with this index, as returned by `LineWriter.lines`.
 
-        Raises `OSError` under the same conditions as `write`.
+        Raises `OSError` if this or earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -296,7 +292,7 @@ class ResultFile:
     def write(self, index: int, line: str) -> None:
         """Add the line for the item with this index in the matrix.
 
-        Raises `OSError` if this line or an earlier one cannot be written.
+        Raises `OSError` if this or an earlier line cannot be written.
         """
         if self._failure is not None:
             raise self._failure
@@ -308,7 +304,7 @@ class ResultFile:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write the collected lines. An `OSError` is stored and then raised by the next `write`."""
+        """Write the collected lines. An `OSError` is raised by the next `write`."""
         self._flushing = None
         try:
             self._file.flush()
@@ -316,10 +312,10 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines by their indexes, and the rows of the table by their text.
+        """Sort the lines into matrix order. Nothing can be added afterwards.
 
-        The file is replaced atomically, or left unchanged if sorting fails. Nothing can be added to this object
-        afterwards. Raises `OSError` if the file cannot be written, or was replaced or changed by another program.
+        The file is replaced atomically, or left unchanged if sorting fails. Raises `OSError` if it cannot be written or
+        was changed by another program.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
@@ -340,12 +336,12 @@ class ResultFile:
         replace_file(self._path, write)
 
     def _check_not_replaced(self) -> None:
-        """Raise `OSError` if the path now refers to another file, which must not be replaced."""
+        """Raise `OSError` if another file has taken the place of this one."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
             raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers, in the given order. Lines that are close together are read at once."""
+        """Yield the lines with these numbers in the given order. Neighboring lines are read together."""
         starts = self._starts
         first, last = starts[min(numbers)], starts[max(numbers) + 1]
         if last - first > _BUFFER:
@@ -357,7 +353,7 @@ class ResultFile:
             yield piece[starts[line] - first : starts[line + 1] - first]
 
     def _piece(self, file: FileIO, first: int, last: int) -> bytes:
-        """Return the bytes between two positions. Raises `OSError` if the file has been shortened."""
+        """Return the bytes between two positions. Raises `OSError` if the file has become shorter."""
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:

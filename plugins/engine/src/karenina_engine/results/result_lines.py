@@ -1,6 +1,6 @@
-"""The lines of a result file, in which anything that many results have in common is stated only once.
+"""The lines of a result file. What many results have in common is written only once.
 
-A file contains three kinds of lines, each a JSON object:
+There are three kinds of lines, each a JSON object:
 
 - `{"run": ...}`, a header (`karenina_engine.results.result_file.header_line`).
 - `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object with the fields and the names of
@@ -12,7 +12,7 @@ A file contains three kinds of lines, each a JSON object:
   stage that ran in that many seconds, the id of a reason (or null) for a skipped stage, or otherwise an object with the
   stage's own `StageRecord` fields. A missing `parsing_id` is equal to the `answering_id`.
 
-A result that begins with `"metadata"` stands alone. Either way, the line is read back as the same result.
+A result that begins with `"metadata"` stands alone. Both forms are read back as the same result.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _SHARED: Final = {
 """The fields in a row besides `stages`, by section. The ids of both models stay in each line."""
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
 _MOST_ROWS: Final = 10_000
-"""The number of rows in a table, after which results stand alone."""
+"""The maximum number of rows in a table. After that, results stand alone."""
 _ID_LENGTH: Final = 12
 UNKNOWN: Final = "unknown"
-"""The name of models and stages in a result whose row is missing, and a reason whose row is missing."""
+"""The name of models, stages and reasons whose row is missing."""
 
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
@@ -49,11 +49,11 @@ _REWRITE: Final = (
 
 
 class ResultFileError(KareninaError, ValueError):
-    """Raised when a result file cannot be read. The message states the line and the reason."""
+    """Raised if a result file cannot be read. The message says which line, and why."""
 
 
 def dump_result(result: VerificationResult) -> str:
-    """Return a result as JSON text without the fields that have default values, in the form stored in the journal.
+    """Serialize a result as JSON without default values, as stored in the journal.
 
     Raises `ValueError` if the result contains text that is not Unicode.
     """
@@ -61,15 +61,15 @@ def dump_result(result: VerificationResult) -> str:
 
 
 class LineWriter:
-    """Writes the lines of a file, remembering the rows that the file already contains."""
+    """Writes the lines of a file, and remembers which rows it already contains."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result returned by `dump_result`: new rows of the table, then the result.
+        """Return the lines for a result from `dump_result`: new rows of the table, then the result.
 
-        A text that is not a result, or for which the table has no room, is returned unchanged as the only line.
+        If the text is not a result or the table is full, the text is the only line.
         """
         rows: list[str] = []
         row: dict[str, Any] = {}
@@ -93,9 +93,9 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Return a stage's entry in a line, made from the fields of its record that are not in the row.
+        """Shorten a stage's record to what is not in the row.
 
-        `record` may be changed, and a new row for a reason is added to `rows`.
+        `record` may be changed. If the stage was skipped for a new reason, its row is added to `rows`.
         """
         status = record["status"]
         if status == "ran":
@@ -109,7 +109,7 @@ class LineWriter:
         return record
 
     def _id(self, row: Any, rows: list[str]) -> str | None:
-        """Return the id of a row, adding its line to `rows` if the row is new, or None if the table is full."""
+        """Return the id of a row, adding its line to `rows` if it is new. Returns None if the table is full."""
         text = to_json(row)
         id = self._ids.get(text)
         if id is None and len(self._ids) < _MOST_ROWS:
@@ -124,9 +124,9 @@ def _digest(text: bytes) -> str:
 
 
 class LineReader:
-    """Reads the lines of a file, remembering the rows of the table.
+    """Reads the lines of a file, and remembers the rows of the table.
 
-    `nameless` becomes True once a result has been read whose row is missing.
+    `nameless` becomes True if the row of a result is missing.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class LineReader:
         self.nameless = False
 
     def add_rows(self, line: bytes) -> None:
-        """Read the rows defined in a line, if it is a line of the table. Damaged rows are ignored."""
+        """Read the rows in a line, if it is a line of the table. Damaged rows are ignored."""
         if line.startswith(TABLE_LINE):
             try:
                 self.add_table(from_json(line)["table"])
@@ -142,17 +142,17 @@ class LineReader:
                 return
 
     def add_table(self, table: object) -> None:
-        """Add rows by id. A row whose id does not match its contents is ignored, since its names could be wrong."""
+        """Add rows by id. Rows that do not match their id are ignored, since their names could be wrong."""
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
                 known = row if isinstance(row, str) else _SharedFields.read(row)
                 self._rows[id] = known if self._rows.get(id, known) == known else None
 
     def read(self, line: bytes | str, place: str) -> VerificationResult:
-        """Return the result in a line.
+        """Read the result in a line.
 
-        If the result's row is missing, its models and stages have the name `UNKNOWN`. Raises `ResultFileError`, naming
-        `place`, if the line is not JSON or not a result of this version.
+        If its row is missing, models and stages are called `UNKNOWN`. Raises `ResultFileError`, naming `place`, if the
+        line is not a valid result.
         """
         text = line.encode() if isinstance(line, str) else line
         if not text.startswith(ROW_LINE):
@@ -169,10 +169,10 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Return the values in a line combined with those in its row. `values` is changed in place.
+        """Add the values from its row to the values of a line, in place.
 
-        If the row is missing, its values are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are left
-        for validation. Raises `ResultFileError`, naming `place`, if the row has another number of stages.
+        If the row is missing, they are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are left for
+        validation. Raises `ResultFileError`, naming `place`, if the row has a different number of stages.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))
@@ -192,7 +192,7 @@ class LineReader:
         return values
 
     def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Return the fields of a stage's record, combining those in the row with the stage's entry in a line."""
+        """Combine a stage's entry in a line with the fields from the row."""
         if isinstance(entry, float):  # first, because most stages ran
             return {**shared, "seconds": entry}
         if isinstance(entry, dict):
@@ -209,7 +209,7 @@ class LineReader:
 
 @dataclass(frozen=True, slots=True)
 class _SharedFields:
-    """A row containing what is the same in many results: fields by section, and fields of each stage's record.
+    """A row with what many results have in common: fields by section, and fields of each stage's record.
 
     Each record also has the status of a stage that ran.
     """
@@ -219,7 +219,7 @@ class _SharedFields:
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
-        """Return the row in a JSON value, or None if the value is not a row."""
+        """Read a row from a JSON value, or return None if it is not one."""
         try:
             shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
             stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
@@ -243,9 +243,9 @@ _UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNO
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Return the result in a JSON text that stands alone.
+    """Parse the JSON text of a result that stands alone.
 
-    Raises `ResultFileError`, naming `place`, if the text is not JSON or not a result of this version.
+    Raises `ResultFileError`, naming `place`, if it is not a valid result.
     """
     try:
         return VerificationResult.model_validate_json(text.rstrip())
@@ -267,7 +267,7 @@ def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
 
 
 def _describe_invalid_json(problem: str) -> str:
-    """Return the end of a sentence that states what is wrong with text that could not be parsed as JSON."""
+    """Describe what is wrong with invalid JSON, as the end of a sentence."""
     column = _CUT_OFF.search(problem)
     if column is not None:
         return f"is incomplete (it ends at column {column[1]})"

@@ -1,4 +1,4 @@
-"""`VerificationResultSet`, a run's results with their summary, and functions that read result files."""
+"""The results of a run with their summary, and functions that read result files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 class VerificationResultSet:
     """A list of results in memory, with their summary.
 
-    `save` and `load` use JSONL files, which contain one JSON object per line.
+    Use `save` and `load` to store them in JSONL files, with one JSON object per line.
     """
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
@@ -51,7 +51,7 @@ class VerificationResultSet:
         return len(self.results)
 
     def __repr__(self) -> str:
-        """Return the number of results, their groups and their summary as text of several lines."""
+        """Return the number of results, the groups and the summary as several lines of text."""
         title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
         totals = self.totals()
         groups = group_table(totals.summary())
@@ -76,55 +76,52 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, its pass rate with interval and the bounds for unjudged items.
+        """Return the counts, and for each group the pass rate with its interval and bounds.
 
-        A group is an answering model and a judge. `pass_rate` is None if there are several groups.
+        A group is an answering model and a judge. If there are several, the overall `pass_rate` is None.
         """
         return self.totals().summary()
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, keyed by the ids of its answering model and judge."""
+        """Return the summary of each group, by the ids of answering model and judge."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
-        """Return the reasons why items were not judged.
-
-        Equal reasons are counted together, and the most frequent reasons come first.
-        """
+        """Return the reasons why items were not judged, most frequent first."""
         return self.totals().failures()
 
     def usage(self) -> Usage:
         """Return the calls and tokens of all results.
 
-        The tokens of an answer shared by several judges are counted once.
+        An answer shared by several judges is counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
         """Return a table of the results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-        `karenina_engine.results.table_columns` documents the columns. Raises `ConfigError` for any other name.
+        For their columns, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other names.
         """
         return result_table(self.results, name)
 
     def to_pandas(self, table: str = "results") -> pandas.DataFrame:
-        """Return a table of the results as a pandas DataFrame. Raises `LibraryMissing` if pandas is not installed."""
+        """Return a table as a pandas DataFrame. Raises `LibraryMissing` if pandas is not installed."""
         return self.table(table).to_pandas()
 
     def to_polars(self, table: str = "results") -> polars.DataFrame:
-        """Return a table of the results as a Polars DataFrame. Raises `LibraryMissing` if Polars is not installed."""
+        """Return a table as a Polars DataFrame. Raises `LibraryMissing` if Polars is not installed."""
         return self.table(table).to_polars()
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:
-        """Return a table of the results as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
+        """Return a table as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path, *, full: bool = False) -> None:
-        """Write all results to a JSONL file, which is replaced only once everything has been written.
+        """Write all results to a JSONL file.
 
-        With `full`, each line contains all fields of its result; otherwise, the file has the form described in
-        `karenina_engine.results.result_lines`. Links are followed, and a missing folder is created. Raises `OSError` if
-        the file cannot be written.
+        An existing file is replaced once everything has been written. With `full`, each line contains all fields of its
+        result; otherwise, see `karenina_engine.results.result_lines`. Links are followed, and a missing folder is
+        created. Raises `OSError` if the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -138,12 +135,12 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the results in a file. Raises `ResultFileError`, stating the line, if a line cannot be read."""
+        """Load the results in a file. Raises `ResultFileError`, with the line, if it cannot be read."""
         return cls(read_results(path))
 
 
 class StoredResults:
-    """A lazy view of the `length` results in a file, which is read again on each iteration."""
+    """A lazy view of the `length` results in a file. The file is read on each iteration."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -153,7 +150,7 @@ class StoredResults:
         return self._length
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        """Return an iterator that reads the results from the file, one at a time."""
+        """Iterate over the results, reading them one at a time."""
         return read_results(self._path)
 
 
