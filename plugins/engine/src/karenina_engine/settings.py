@@ -1,8 +1,7 @@
 """The engine's settings: limits, retries, budget and prices, executor and journal.
 
-Setting names that exist only in the reference implementation are translated, and each translation is logged. The
-reference's presets contain every setting. A value equal to the reference's default therefore requests nothing, and is
-dropped without a log message.
+Setting names of the reference implementation are translated, and each translation is logged. Its presets contain every
+setting, so values equal to its defaults are dropped silently.
 """
 
 from __future__ import annotations
@@ -66,9 +65,9 @@ _DEFAULTS: Final[dict[str, Sequence[Any]]] = {
     "expose_ground_truth": (False, "false", "0", ""),
     "trace_truncation_threshold": (),
 }
-"""The reference's settings that have no setting of the same name here, with the values that request nothing."""
+"""Settings that only the reference has, with the values that ask for nothing."""
 _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "rubric_evaluation_strategy")
-"""Settings of both implementations for which null, as the reference writes it, means that they are not given."""
+"""Settings of both implementations for which the reference writes null if they are not set."""
 _CURES: Final = {
     "presets_dir": "specify a preset as a file (--config FOLDER/NAME.json)",
     "db_config": "results are stored in files, and `karenina export` writes tables",
@@ -97,11 +96,10 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings, including the fields of their models, under this implementation's names.
+    """Translate setting names of the reference, including the fields of models.
 
-    Each name that is translated or dropped is logged, once per process, except a value equal to the reference's
-    default, which is dropped without a message. If a setting is given under both names, the value given under this
-    implementation's name is kept.
+    Each translation is logged once per process, but the reference's default values are dropped silently. If a setting
+    is given under both names, ours wins.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -130,10 +128,10 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, how a setting name of the reference was handled.
+    """Log how a setting name of the reference was handled, once per process.
 
-    `new` states the settings to which it was translated. If `new` is empty, `replaced` means that these settings were
-    given too; otherwise there are none, and `cure` states what to do instead.
+    `new` lists the settings that it became. If it is empty, either they were given too (`replaced`), or there are none
+    and `cure` says what to do instead.
     """
     if new:
         logger.warning("the reference implementation's setting %s was translated to %s", name, new)
@@ -152,24 +150,24 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
 
 
 def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that returns a value as the setting `name`, converting strings of digits to integers."""
+    """Return a function that translates a value to the setting `name`. Digits become integers."""
 
     def translate(value: Any) -> dict[str, Any]:
-        """Return the value under `name`, converted to an integer if it is a string of digits."""
+        """Return the value under `name`. Digits become an integer."""
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
     return translate
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
-    """Return limits by model as `model_concurrency`, or a single limit as `max_concurrency`."""
+    """Translate limits by model to `model_concurrency`, and a single limit to `max_concurrency`."""
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}
 
 
 def _translate_retries(value: Any) -> dict[str, Any]:
-    """Return the retry settings in a policy of the reference, dropping its delays and other categories."""
+    """Translate a retry policy of the reference. Its delays and other categories are dropped."""
     names = {"connection": "connection", "timeout": "timeout", "rate_limit": "rate_limit", "server_error": "server"}
     policy = value if isinstance(value, Mapping) else {}
     return {
@@ -191,10 +189,9 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's fields under this implementation's names, logging each field that is translated or dropped.
+    """Translate the fields of a model, and log what was translated or dropped.
 
-    Fields with the reference's default values are dropped without a message. A model without an id gets its name as its
-    id.
+    The reference's default values are dropped silently. A model without an id is named after itself.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -229,9 +226,7 @@ def _note_model(id: str, notes: str) -> None:
 
 
 def _no_change(default: object, description: str, **bounds: Any) -> Any:
-    """Return the field for a setting that never changes a result. `bounds` are more arguments for `Field`, such as
-    `ge`.
-    """
+    """Return the field for a setting that never changes a result. `bounds` are arguments for `Field`, such as `ge`."""
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 
@@ -333,13 +328,13 @@ class EngineSettings(BaseModel):
         return value
 
     def concurrency(self) -> Concurrency:
-        """Return the limits on calls in flight (`max_concurrency` and related settings)."""
+        """Return the limits on calls in flight, from `max_concurrency` and related settings."""
         return Concurrency(
             self.concurrency_start, self.concurrency_ceiling, self.model_concurrency, self.max_concurrency
         )
 
     def retry_policy(self) -> RetryPolicy:
-        """Return the retry policy (`retry_connection` and related settings)."""
+        """Return the retry policy, from `retry_connection` and related settings."""
         max_retries = {
             **DEFAULT_MAX_RETRIES,
             ErrorCategory.CONNECTION: self.retry_connection,

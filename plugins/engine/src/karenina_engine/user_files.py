@@ -1,7 +1,7 @@
-"""The user's private files: how they are read and locked, and the file of trusted digests.
+"""The user's private files, including the list of trusted digests.
 
-A private file is read only if no other user could have written it. To change such a file, hold its lock (`locked`) and
-replace the file with `karenina_toolkit.files.replace_file(..., private=True)`.
+A private file is read only if no other user could have written it. To change one, hold its lock (`locked`) and replace
+it with `karenina_toolkit.files.replace_file(..., private=True)`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ _DIGEST_LENGTH = 64
 
 
 class TrustFileError(KareninaError, ValueError):
-    """Raised when the user's file of trusted digests cannot be read or written."""
+    """Raised if the list of trusted digests cannot be read or written."""
 
 
 def load_trust() -> Trust:
-    """Return the digests that this user has trusted with `karenina trust`, or none if the file does not exist yet.
+    """Load what the user has trusted with `karenina trust`.
 
-    Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
+    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
 
 def trust_path() -> Path:
-    """Return the path of the file containing the trusted digests.
+    """Return the path of the list of trusted digests.
 
-    Its folder is `KARENINA_CONFIG_HOME` if set, otherwise `karenina` in `XDG_CONFIG_HOME` if set, and otherwise
-    `~/.config/karenina`.
+    Its folder is `KARENINA_CONFIG_HOME`, or `karenina` in `XDG_CONFIG_HOME`, or `~/.config/karenina`, whichever is set.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -53,10 +52,9 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add `digests` (in the form returned by `digest_of`) to the user's file with `note` and the time, and
-    return its path.
+    """Add `digests` from `digest_of` to the user's file, with `note` and the time, and return its path.
 
-    Digests that are already stored keep their note. Raises `ValueError` if a digest is not a SHA-256 digest in
+    Digests that are already in the file keep their note. Raises `ValueError` if a digest is not a SHA-256 digest in
     lowercase hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
     """
     new = list(digests)
@@ -78,9 +76,9 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the notes and times of trusted digests, or an empty dict if the file does not exist.
+    """Return the notes and times of trusted digests. Empty if the file does not exist.
 
-    Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
+    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
     try:
         text = read_private(path)
@@ -112,10 +110,10 @@ def _is_digest(text: str) -> bool:
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of one of the user's private files, or None if the file does not exist.
+    """Read one of the user's private files, or return None if it does not exist.
 
-    Raises `OSError` if the path is a link or not a regular file, or if the file or its folder is owned by another user
-    or writable by every user. Raises `UnicodeDecodeError` if the file is not UTF-8.
+    Raises `OSError` if it is a link or not a regular file, or if the file or its folder belongs to another user or is
+    writable by everyone. Raises `UnicodeDecodeError` if the file is not UTF-8.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -136,10 +134,10 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file inside the `with` block, so that its contents cannot change between reading and replacing it.
+    """Lock a private file, so that it does not change between reading and replacing it.
 
-    Creates the file's folder if needed. Raises `OSError` if other users can write to the folder, and `TimeoutError` if
-    another process holds the lock for longer than `LOCK_SECONDS`.
+    Creates the file's folder if necessary. Raises `OSError` if other users can write to the folder, and `TimeoutError`
+    if another process holds the lock for longer than `LOCK_SECONDS`.
     """
     from filelock import FileLock, Timeout
 
@@ -157,16 +155,16 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `OSError` if another user could replace files in `folder`, or if the folder does not exist."""
+    """Raise `OSError` if the folder does not exist or another user could replace files in it."""
     status = folder.stat()
     _check_owner(folder, status, sticky_is_fine=True)
 
 
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
-    """Raise `OSError` if a file or folder is owned by another user or writable by every user.
+    """Raise `OSError` if a file or folder belongs to another user or is writable by everyone.
 
-    Root does not count as another user. With `sticky_is_fine`, a folder like /tmp, where users cannot replace each
-    other's files, may be writable. Windows is not checked.
+    Files of root are fine. With `sticky_is_fine`, so are folders like /tmp, where users cannot replace each other's
+    files. Windows is not checked.
     """
     if not hasattr(os, "geteuid"):
         return

@@ -157,12 +157,11 @@ class StoredResults:
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results in a file, one at a time.
 
-    The file may have any size, because it is written by the user's own runs; the length of its lines is limited. If the
-    last line was cut off, as a killed run may leave it, it is skipped with a warning. If the names of models and stages
-    are missing because lines were taken out of their file, or if the same result occurs more than once, a warning says
-    so. A JSON document with results, or a file
-    of the reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`,
-    stating the line, if the file or a line cannot be read.
+    The file can have any size, but the length of its lines is limited. If its last line was cut off, as by a killed
+    run, it is skipped with a warning. There are also warnings for repeated results, and for lines that were taken out
+    of their file and so lack the names of models and stages. JSON documents and files of the reference implementation
+    are read as a whole, up to the size limit for files. Raises `ResultFileError`, with the line, if the file cannot be
+    read.
     """
     count, reader, searched, noted = 0, LineReader(), False, False
     rows = _read_rows(Path(path))
@@ -209,7 +208,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return how many results `read_results` yields if the file is valid, without parsing the results.
+    """Count the results in a file without parsing them.
 
     If the file cannot be read to its end, returns the number found so far.
     """
@@ -228,19 +227,16 @@ def count_results(path: Path) -> int:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file contains results of the reference implementation, which does not have a journal.
+    """Return whether a readable file contains results of the reference implementation.
 
-    Returns False if the file does not exist, cannot be read or contains no results.
+    These have no journal.
     """
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in lines written by the reference implementation.
-
-    Returns None for other files.
-    """
+    """Return the results in a JSON document or in a file of the reference, or None for other files."""
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
@@ -258,7 +254,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Return the JSON value in a string, or None if the string is not JSON."""
+    """Parse a string as JSON, or return None if it is invalid."""
     try:
         return from_json(text)
     except ValueError:
@@ -266,9 +262,10 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in these JSON values, converting them if they are all from the reference implementation.
+    """Yield the results in these JSON values.
 
-    Logs a warning if there are no results. Raises `ResultFileError`, stating the location, if a value is not a result.
+    If all of them come from the reference implementation, they are converted. Logs a warning if there are none. Raises
+    `ResultFileError`, with the location, for a value that is not a result.
     """
     if not rows:
         logger.warning("%s contains no results", path)
@@ -298,19 +295,19 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 
 
 def _is_header_row(row: Any) -> bool:
-    """Return whether a JSON value is a header or table line of a result file."""
+    """Return whether a JSON value is a header or table line."""
     return isinstance(row, Mapping) and next(iter(row), None) in ("run", "table")
 
 
 def _add_all_rows(reader: LineReader, path: Path) -> None:
-    """Read the rows of the table from all lines of a file. Raises `FileError` if the file cannot be read."""
+    """Read all table rows in a file. Raises `FileError` if the file cannot be read."""
     with bounded_files.open_file(path, any_size=True) as opened:
         for line in bounded_files.iter_lines(opened, path, any_size=True):
             reader.add_rows(line)
 
 
 class _Repeated:
-    """Finds results that occur more than once in a file, as in two overlapping files that were joined."""
+    """Finds results that occur more than once, for example because overlapping files were joined."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -334,7 +331,7 @@ class _Repeated:
 
 @cache
 def _note_repeated(path: Path, place: str, count: int) -> None:
-    """Log, once per process, that a file contains the same results more than once."""
+    """Log that a file contains repeated results, once per process."""
     logger.warning(
         "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated lines",
         path,
@@ -345,7 +342,7 @@ def _note_repeated(path: Path, place: str, count: int) -> None:
 
 @cache
 def _note_missing_rows(place: str) -> None:
-    """Log, once per process, that a line in a file lacks the names of models and stages."""
+    """Log that a line lacks the names of models and stages, once per process."""
     logger.warning(
         "%s does not contain the names of its models and stages, which are in the lines at the start of "
         'the file that the run wrote ({"table": ...}). The outcome, answer, fields and times were read, but the names '
@@ -356,7 +353,7 @@ def _note_missing_rows(place: str) -> None:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log, once per process, that the results in a file keep the reference implementation's verdicts."""
+    """Log that results keep the verdicts of the reference implementation, once per process."""
     logger.warning(
         "%s was written by the reference implementation; its results (%d) keep their verdicts",
         path,
@@ -365,9 +362,9 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` if a file's first line shows that it is another kind of file.
+    """Raise `ResultFileError` if the first line belongs to another kind of file.
 
-    The message states which command reads that kind of file.
+    The message names the command that can read it.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(

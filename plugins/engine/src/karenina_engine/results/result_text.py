@@ -1,4 +1,4 @@
-"""Results as text, in the parts printed by commands, and as HTML for notebooks."""
+"""Results as text for commands, and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_FIELDS: Final = 50
 
 
 class Results(Protocol):
-    """Results that can be counted and iterated over. They need not all be in memory."""
+    """Results that can be counted and iterated over, whether or not they are in memory."""
 
     def __len__(self) -> int: ...
 
@@ -50,10 +50,10 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
+    """Return a row for each field: its name, extracted value, ground truth, and whether it passed.
 
-    The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. The third
-    cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
+    The value is "-" if nothing was extracted, and `NOT_EXTRACTED` if the field is never extracted. The ground truth may
+    be empty. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
@@ -70,9 +70,9 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text, or `none` if the value is null.
+    """Return a JSON value as readable text that is safe to print, or `none` if it is null.
 
-    Strings are shown without quotes, except the empty string (`""`), and the text is safe to print.
+    Strings have no quotes, except for the empty string (`""`).
     """
     if value is None:
         return none
@@ -82,7 +82,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return a line for each trait with its score or the reason why it has none, or an empty list without a rubric."""
+    """Return a line for each trait, with its score or the reason why it has none."""
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -96,7 +96,7 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return a result's answering model, its judge if it is a different model, and its replicate if greater than 1."""
+    """Return the answering model, followed by the judge if it is another model and the replicate if greater than 1."""
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -105,10 +105,9 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Return the results for a table of `most` rows, and whether `results` come from several models, judges or
-    replicates.
+    """Select the results for a table of `most` rows, leaving out correct ones if there are too many.
 
-    If there are more results than rows, only results that are not correct are selected.
+    Also returns whether `results` come from several models, judges or replicates.
     """
     few = len(results) <= most
     selected: list[VerificationResult] = []
@@ -121,7 +120,7 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary of results and a table of up to `MAX_ROWS` of them as HTML."""
+    """Return the summary and a table of up to `MAX_ROWS` results as HTML."""
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(
@@ -134,7 +133,7 @@ def set_html(results: Results, totals: Summarized) -> str:
 
 
 def _selection_text(shown: int, count: int) -> str:
-    """Return a sentence stating which results are shown in a table with fewer rows than there are results."""
+    """Return a sentence that says which results are shown, if not all of them are."""
     if not shown:
         return f"All {count:,} results are correct."
     which = f"the first {shown} of those" if shown == MAX_ROWS else f"the {shown} of {count:,} results"
@@ -164,16 +163,13 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return a result as HTML.
-
-    It shows the question, answer, fields alongside their ground truth, traits, and reason for the verdict.
-    """
+    """Return a result as HTML: question, answer, fields, traits, and the reason for the verdict."""
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 
 
 def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
-    """Yield the names and contents of the rows shown by `result_html`, including at most `_MAX_FIELDS` fields."""
+    """Yield the rows of `result_html` as pairs of name and content, with at most `_MAX_FIELDS` fields."""
     meta = result.metadata
     yield "Question", meta.question_text
     yield "Answer", result.template.raw_llm_response

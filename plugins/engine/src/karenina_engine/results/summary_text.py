@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MAX_TRAITS: Final = 20
 """The maximum number of traits that a summary shows."""
 MAX_FAILURES: Final = 5
-"""The maximum number of different failures that a summary shows."""
+"""The maximum number of failures shown in a summary."""
 MAX_GROUPS: Final = 50
 """The maximum number of groups that a summary shows."""
 GROUP_TEXTS: Final = (0, 1)
-"""The columns of `group_table` that contain text; the others contain numbers."""
+"""The columns of `group_table` with text. All others contain numbers."""
 _MAX_NAME: Final = 200
 
 
@@ -31,21 +31,18 @@ class Summarized(Protocol):
         """Return the summary of all results."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the reasons why items were not judged, counting equal reasons together."""
+        """Return the reasons why items were not judged, most frequent first."""
 
     def usage(self) -> Usage:
         """Return the usage of all results."""
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of name and text. The name is empty in a line that continues the one
-    before.
+    """Yield the lines of a summary as pairs of name and text. Lines that continue the one before have no name.
 
-    They state rates, unjudged items, bounds, traits, tokens and failures.
-
-    With several groups, the rates and bounds are in `group_table` instead. Only the first `MAX_TRAITS` traits and,
-    without `all_failures`, only the most frequent failures are included, and a line states where to find the others.
-    Lines without any content are left out.
+    The lines cover rates, unjudged items, bounds, traits, tokens and failures. If there are several groups, use
+    `group_table` for their rates and bounds. At most `MAX_TRAITS` traits are listed, and only the most frequent
+    failures unless `all_failures` is set; another line says where to find the rest.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -80,9 +77,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups.
+    """Return a table with a heading and a row for each group, up to `MAX_GROUPS`.
 
-    Columns that would be empty in every row are left out. Returns an empty list if there are fewer than two groups.
+    Empty columns are left out. If there is only one group, the table is empty.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
@@ -98,7 +95,7 @@ def group_table(summary: Summary) -> list[list[str]]:
 
 
 def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: bool, granular: bool) -> list[str]:
-    """Return the row for a group. The four flags state which optional columns `group_table` has."""
+    """Return the row for a group. The flags say which optional columns the table has."""
     rate = group.pass_rate
     rough = "rough " if rate.is_rough else ""
     bounds = f"{rough}{percent(rate.low)}-{percent(rate.high)}" if rate.value is not None else "-"
@@ -115,7 +112,7 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
 def group_lines(summary: Summary) -> Iterator[str]:
     """Yield a line for each group, with its pass rate and the number of unjudged items.
 
-    Beyond `MAX_GROUPS` groups, the last line states how many more there are.
+    The last line says how many groups beyond `MAX_GROUPS` there are.
     """
     several = len(summary.groups) > 1
     for group in summary.groups[:MAX_GROUPS]:
@@ -126,10 +123,10 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why items were not judged, each with the number of items affected.
+    """Yield the reasons why items were not judged, with the number of items.
 
-    Without `all_failures`, only the `MAX_FAILURES` most frequent reasons are included, and a line states how many more
-    there are. A single reason beyond them is included too.
+    Without `all_failures`, only the `MAX_FAILURES` most frequent reasons are listed, and the last line says how many
+    more there are.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
@@ -142,13 +139,13 @@ def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterato
 
 
 def scores_only(summary: Counts) -> bool:
-    """Return whether the items have only trait scores or trait errors, and no verdict."""
+    """Return whether the items have no verdicts, only trait scores or trait errors."""
     has_rate = summary.judged > 0 or summary.outcomes.get(Outcome.UNDECIDED.value, 0) > 0
     return not has_rate and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
 
 
 def share_text(group: GroupSummary) -> str:
-    """Return a group's pass rate as text, or the number of scored items if it has only scores."""
+    """Return a group's pass rate as text, or the number of scored items if there are no verdicts."""
     return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
@@ -168,10 +165,9 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its denominator and interval, such as `8 of 10 judged items correct (80.0%, ...)`.
+    """Return a rate with its interval, such as `8 of 10 judged items correct (80.0%, ...)`.
 
-    The interval is called rough if there are few questions. Without judged items, the text starts with "none". The end
-    states the number of undecided items, if there are any.
+    The number of undecided items is added, if there are any. An interval based on few questions is called rough.
     """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
@@ -183,9 +179,9 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return the end of a rate's text, stating the rate if undecided items were wrong.
+    """Return what the rate would be if undecided items were wrong, as the end of its text.
 
-    Returns an empty string if there are no undecided items.
+    Returns an empty string if there are none.
     """
     if not rate.undecided:
         return ""
@@ -194,10 +190,10 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0 to 1) as a percentage with one decimal place, or "-" if `share` is None."""
+    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" for None."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def unjudged_text(summary: Counts) -> str:
-    """Return the number of unjudged items as the end of a line, or an empty string if all items are judged."""
+    """Return the number of unjudged items as the end of a line, or an empty string."""
     return f", {summary.not_judged} not judged" if summary.not_judged else ""

@@ -1,7 +1,7 @@
-"""The columns of result tables: their names, their types, their meanings, and how their values are read.
+"""The columns of result tables, with their types and meanings.
 
-A column of type `json` contains JSON text, because its values may have any type. In such a column, `null` means that
-null was extracted, and an empty cell means that there is no value.
+A column of type `json` contains JSON text, because its values may have any type. `null` means that null was extracted,
+and an empty cell means that there is no value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[S]):
-    """A column of a table: its name, the type of its values, and what they mean, with units.
+    """A column of a table, with its type and the meaning of its values.
 
-    `value` returns the column's value for a row.
+    `value` is a function that returns the cell for a row.
     """
 
     name: str
@@ -55,7 +55,7 @@ class TraitRow(NamedTuple):
 
 
 class ExcerptRow(NamedTuple):
-    """An excerpt in a result that supports a field or trait. `number` counts from 1 for each field or trait."""
+    """An excerpt that supports a field or trait. `number` counts from 1 for each of them."""
 
     result: VerificationResult
     of: Literal["field", "trait"]
@@ -83,9 +83,9 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the first columns of every result table, which identify the result to which a row belongs.
+    """Return the first columns of every result table, which identify the result.
 
-    `result` returns the result for a row.
+    `result` is a function that returns the result for a row.
     """
     return (
         Column(
@@ -117,7 +117,7 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
 
 
 def _number(value: object) -> float | None:
-    """Return a number as a float, or None for any other value. True is 1."""
+    """Return a number or boolean as a float, or None for other values."""
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -127,23 +127,23 @@ def _text(value: object) -> str | None:
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return an entry in a table as a JSON string, or None if there is no such entry or no table."""
+    """Return an entry of a table as JSON, or None if it is missing."""
     return as_json(values[name]) if values is not None and name in values else None
 
 
 def _total(result: VerificationResult) -> Mapping[str, Any]:
-    """Return the total usage in a result, or an empty mapping if there is none."""
+    """Return the total usage in a result, which may be empty."""
     total: Mapping[str, Any] = (result.template.usage_metadata or {}).get("total", {})
     return total
 
 
 def _reasoning(result: VerificationResult) -> Mapping[str, str]:
-    """Return the judge's reasons by field, or an empty mapping without deep judgment."""
+    """Return the judge's reasons by field. Empty without deep judgment."""
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 
 def _kind(row: TraitRow) -> str | None:
-    """Return the kind of a trait, or None if the rubric does not contain the trait."""
+    """Return the kind of a trait, or None if it is not in the rubric."""
     match = row.rubric.get_trait_by_name(row.name)
     return match[1] if match is not None else None
 

@@ -26,9 +26,9 @@ class LibraryMissing(KareninaError, ImportError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name, its columns, and its rows, which are read again on each iteration.
+    """A table with columns and rows. The rows are read again on each iteration.
 
-    A row maps the names of the columns, in order, to cells. A cell without a value is None.
+    Each row is a mapping from column names to cells, in order. A cell is None if it has no value.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Table:
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
-        """Return a list of the cells in each column, keyed by column name."""
+        """Return the cells of each column, by column name."""
         rows = list(self.rows())
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, and times in UTC.
 
-        Columns of type `texts` contain lists, and columns of type `json` contain JSON text. Raises `LibraryMissing` if
+        Columns of type `texts` contain lists, and those of type `json` contain JSON text. Raises `LibraryMissing` if
         pandas is not installed.
         """
         try:
@@ -64,7 +64,7 @@ class Table:
         return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars DataFrame. Columns of type `json` contain JSON text.
+        """Return a Polars DataFrame, with JSON text in columns of type `json`.
 
         Raises `LibraryMissing` if Polars is not installed.
         """
@@ -84,7 +84,7 @@ class Table:
         )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return an Arrow table, with each column's meaning in its field metadata.
+        """Return an Arrow table. The field metadata contains the meaning of each column.
 
         Raises `LibraryMissing` if pyarrow is not installed.
         """
@@ -113,7 +113,7 @@ class Table:
 def result_table(results: Iterable[VerificationResult], name: str = "results") -> Table:
     """Return a table of results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-    `results` is iterated over again whenever the table's rows are. Raises `ConfigError` for any other name.
+    `results` is read again on each iteration over the rows. Raises `ConfigError` for other names.
     """
     table = _TABLES.get(name)
     if table is None:
@@ -123,9 +123,9 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:
-    """Return the error message for a table that does not exist, suggesting a name from `known`.
+    """Return the error message for an unknown table, suggesting a name from `known`.
 
-    For `calls`, which exist only in a journal, the message names the command that exports them.
+    For `calls`, it mentions the command that exports them from a journal.
     """
     if name == "calls":
         return "calls are stored in the journal, not in results; use `karenina export JOURNAL --table calls`"
@@ -135,13 +135,13 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
 
 
 def _library_missing(library: str) -> LibraryMissing:
-    """Return the error for a library that is not installed, with the command that installs it."""
+    """Return the error for a missing library. It names the command that installs it."""
     extra = {"pyarrow": "arrow"}.get(library, library)
     return LibraryMissing(f"{library} is not installed: {install_command(f'karenina-engine[{extra}]')}")
 
 
 def _fields(result: VerificationResult) -> Iterator[FieldRow]:
-    """Yield a row for each field that has a ground truth, an extracted value or a result."""
+    """Yield a row for each field with a ground truth, an extracted value or a result."""
     template = result.template
     parts = (template.parsed_gt_response, template.parsed_llm_response, template.field_results)
     return (FieldRow(result, name) for name in dict.fromkeys(name for part in parts for name in part or ()))
@@ -158,7 +158,7 @@ def _traits(result: VerificationResult) -> Iterator[TraitRow]:
 
 
 def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
-    """Yield a row for each excerpt, starting with the excerpts for fields."""
+    """Yield a row for each excerpt, fields first."""
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
     for name, excerpts in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
         yield from (ExcerptRow(result, "field", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))
@@ -179,4 +179,4 @@ _TABLES: Final[Mapping[str, tuple[columns.Columns[Any], Callable[[VerificationRe
     "stages": (columns.STAGES, _stages),
 }
 RESULT_TABLES: Final = tuple(_TABLES)
-"""The names of the tables that `result_table` builds from results."""
+"""The names of the tables made from results."""

@@ -1,1 +1,1 @@
-"""Runs: the request, its preparation, the session, and the execution of its items in one or more processes."""
+"""Runs: preparing and executing them."""

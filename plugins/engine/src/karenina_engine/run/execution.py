@@ -1,6 +1,6 @@
-"""The execution of a run session: writing results to a file as items end, and counting or collecting them.
+"""Executing a run session, and writing, counting or collecting its results.
 
-`run_blocking` runs the coroutines from synchronous code, even inside a running event loop (as in a notebook).
+`run_blocking` lets synchronous code run coroutines, even inside a running event loop (as in a notebook).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with an item's index in the matrix and the item's result."""
+"""Called with an item's index in the matrix and its result."""
 
 
 T = TypeVar("T")
@@ -57,12 +57,11 @@ async def execute_session(
 ) -> Totals:
     """Execute the run and return its totals. Results are not kept in memory.
 
-    With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
-    sorted in matrix order. The first line is a header that names the run's distributions, and with `full_results` every
-    result stands alone (`karenina_engine.results.result_file`). An existing file is renamed, unless this run resumes
-    the run that wrote it; in that case the file is replaced and its results are written again. `on_result` is called
-    with the index and result of each item as it ends. `computed` is the value yielded by `precompute_results`, if the
-    caller has already entered that context. Raises `ConfigError` if the file cannot be written.
+    With `output`, results are written to that JSONL file as items end, and sorted into matrix order at the end. See
+    `karenina_engine.results.result_file` for its format; with `full_results`, every result stands alone. An existing
+    file is renamed, unless this run continues the run that wrote it. In that case, it is replaced. `on_result` is
+    called with the index and result of each item as it ends. Pass the value of `precompute_results` as `computed` if
+    you have entered that context already. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
@@ -94,15 +93,14 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Return all results of a run in matrix order.
+    """Execute the run and return all results in matrix order.
 
-    `output` is the same as for `execute_session`. `on_result` is called with each result as its item ends, without its
-    index.
+    `output` is the same as for `execute_session`. `on_result` is called with each result as its item ends.
     """
     results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
-        """Collect a result with its index, and pass the result to `on_result`, if set."""
+        """Collect a result, and pass it to `on_result`."""
         results.append((index, result))
         if on_result is not None:
             on_result(result)
@@ -113,10 +111,7 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header line for a run's result file.
-
-    The run must have begun, so that its journal contains it.
-    """
+    """Return the header line for a run's result file. The run must have begun."""
     journal = session.journal
     if journal is None:
         return header_line(session.distributions, free=session.ledger.free)
@@ -126,10 +121,10 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Open the file for the run's results. An existing file is renamed, and a warning states its new name.
+    """Open the file for the run's results.
 
-    If this run continues the last run in its journal and the journal contains all results in the file, the file is
-    removed instead. Raises `ConfigError` if the file cannot be written.
+    An existing file is renamed, with a warning. If this run continues the one in its journal, and the journal has all
+    results in the file, it is removed instead. Raises `ConfigError` if the file cannot be written.
     """
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
@@ -142,11 +137,10 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine in a separate event loop, and return its result.
+    """Run a coroutine from synchronous code, and return its result.
 
-    This behaves like `asyncio.run`, including on Ctrl-C. If an event loop is already running (as in a notebook), the
-    coroutine runs in a new thread with a copy of this thread's context. Any exception raised by the coroutine is raised
-    here.
+    This works like `asyncio.run`. If an event loop is already running, as in a notebook, the coroutine runs in a new
+    thread with a copy of the context. Exceptions are raised here.
     """
     if not _has_running_loop():
         with (
@@ -160,7 +154,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     failure: list[BaseException] = []
 
     def target() -> None:
-        """Run the coroutine in this thread, and record its result or the exception it raised."""
+        """Run the coroutine in this thread, and record its result or exception."""
         try:
             outcome.append(context.run(lambda: run_blocking(work)))
         except BaseException as error:
@@ -175,9 +169,9 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the event loop factory: uvloop's if it is installed (the extra `fast`), or None for asyncio's own.
+    """Return uvloop's event loop factory if it is installed (the extra `fast`), or None for asyncio's own.
 
-    uvloop saves a tenth of a run's computing time, but its clock has only millisecond resolution.
+    uvloop saves a tenth of a run's computing time, but its clock only has a resolution of milliseconds.
     """
     try:
         import uvloop
@@ -197,10 +191,9 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Raise `RunError` in place of an exception that would end the program, unless it was caused by a signal or
-    the user.
+    """Convert exceptions that would end the program to `RunError`.
 
-    A plugin's task may raise such an exception, for example by calling `sys.exit`.
+    A plugin may raise one, for example by calling `sys.exit`. Those caused by a signal or the user are left alone.
     """
     try:
         yield
@@ -216,12 +209,11 @@ def _program_kept_running() -> Iterator[None]:
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Inside the `with` block, run the garbage collector after `THRESHOLD` new objects instead of Python's default.
+    """Run the garbage collector less often in this block, after `THRESHOLD` new objects.
 
-    A run keeps the objects of all items in progress, with hardly any cycles. The collector would scan them repeatedly,
-    which takes a sixth of the run's computing time. Blocks may overlap, in any threads: when the last block ends, the
-    thresholds in effect before the first are restored. A collector that is off, or already runs less often, is not
-    changed.
+    A run keeps the objects of all items in progress, with hardly any cycles. Scanning them again and again would take a
+    sixth of its computing time. Blocks may overlap, in any threads; the old thresholds are restored after the last. A
+    collector that is off or runs even less often is not changed.
     """
     global _running, _saved_thresholds
     with _gc_lock:

@@ -1,8 +1,8 @@
-"""Executors, which determine where and how a run's items are run. `AsyncioExecutor` is built in; plugins can
-add others.
+"""Executors, which decide where a run's items are executed.
 
-`LocalExecution` runs the items in this process: workers take the answers one at a time and let the judges evaluate
-them. The number of workers follows the number of calls that may be in flight.
+`AsyncioExecutor` is built in, and plugins can add others. `LocalExecution` runs the items in this process: workers take
+one answer at a time and let the judges evaluate it. The number of workers follows the number of calls that may be in
+flight.
 """
 
 from __future__ import annotations
@@ -30,26 +30,25 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 _MAX_WAITING: Final = 128
-"""The number of results that may wait for the consumer before workers have to wait too."""
+"""The number of results that may wait to be consumed before workers have to wait too."""
 MAX_ANSWERS: Final = 512
-"""The maximum number of answers in progress, whatever the models allow."""
+"""The maximum number of answers in progress."""
 _LAST_STEPS: Final = 0.05
 """Seconds from the last reply of an item to its result."""
 
 
 class Executor(ABC):
-    """A way to run the items of a run, selected by its `name` (the setting `executor`).
+    """A way to execute a run. The setting `executor` selects one by `name`.
 
-    The matrix (`session.matrix`), the journal, the output and the observers belong to the process that started the run.
-    An executor iterates over the remaining answers (`session.remaining_tasks`), calls `session.pending_judges` to find
-    the items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and
-    passes each result to `session.store_result` before yielding it. At the end, each item in the matrix must have
-    exactly one result, even after a failure (`session.runner.make_failed_result`). In this process, `LocalExecution`
-    does all of this.
+    An executor iterates over the remaining answers (`session.remaining_tasks`), asks `session.pending_judges` which
+    items have to run, runs them with `karenina_engine.run.item_runner.ItemRunner` in any process, and passes each
+    result to `session.store_result` before yielding it. Every item in the matrix must end up with exactly one result,
+    even after a failure (`session.runner.make_failed_result`). `LocalExecution` does all of this in the current
+    process. The matrix, the journal, the output and the observers stay in the process that started the run.
 
-    `settings` is the model for the settings that the executor owns, each marked `changes_results: False`, since results
-    do not depend on where items run. `keeps_budgets` declares that the executor makes no calls that `session.budget`
-    does not cover; if it is False, runs with a budget are refused. One instance serves all runs of a process.
+    `settings` is a model for the executor's own settings. Mark them `changes_results: False`, since results do not
+    depend on where items run. Set `keeps_budgets` if no calls are made without `session.budget` covering them;
+    otherwise, runs with a budget are refused. One instance serves all runs of a process.
     """
 
     name: ClassVar[str]
@@ -58,27 +57,23 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be executed.
-
-        Called before the first call. By default, accepts all runs.
-        """
+        """Raise `ConfigError` if the run cannot be executed. Called before the first call."""
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the result of every item with its index in the matrix, in the order in which items end.
+        """Yield the results of all items with their indexes in the matrix, in the order in which they end.
 
-        Implementations register a listener with `session.add_stop_listener`. The listener is called in the event loop
-        when the run is stopped, and the generator must then end soon. If the generator is closed early, it must end
+        Implementations must register a listener with `session.add_stop_listener`. It is called in the event loop when
+        the run is stopped, and the generator must then end soon. If the generator is closed early, it must end
         everything it started.
         """
 
 
 class WorkerPool(ABC, Generic[W, R]):
-    """A pool that processes `tasks` with as many workers as `target_size` currently returns.
+    """A pool of workers that process `tasks`. `target_size` returns how many workers there should be.
 
-    Each worker handles one task at a time, so the event loop never has an asyncio task for every item. `wakeup` is set
-    by workers, and must also be set by any code that changes the target size. If `work` raises an exception, all
-    workers stop.
+    Each worker handles one task at a time, so there is never an asyncio task for every item. Set `wakeup` after
+    changing the target size. If `work` raises an exception, all workers stop.
     """
 
     def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
@@ -94,7 +89,7 @@ class WorkerPool(ABC, Generic[W, R]):
 
     @abstractmethod
     async def work(self, tasks: Iterator[W]) -> None:
-        """Process tasks one at a time, and `put` their results. Must end when `tasks` is exhausted."""
+        """Process tasks one at a time, passing results to `put`, until there are no more."""
 
     @abstractmethod
     def target_size(self) -> int:
@@ -103,8 +98,8 @@ class WorkerPool(ABC, Generic[W, R]):
     async def results(self) -> AsyncGenerator[R]:
         """Start the workers, and yield their results as they arrive.
 
-        Raises the first error raised by `work`, after ending all workers. Raises `RunError` if a worker is cancelled
-        from elsewhere.
+        Raises the first error from `work` after all workers have ended, and `RunError` if a worker is cancelled from
+        elsewhere.
         """
         try:
             while True:
@@ -129,7 +124,7 @@ class WorkerPool(ABC, Generic[W, R]):
                 await asyncio.wait(self._workers)
 
     async def put(self, result: R) -> None:
-        """Pass a result to the consumer of `results`, waiting while too many results have not yet been consumed."""
+        """Pass a result to the consumer, waiting if there are too many already."""
         if len(self._ready) >= _MAX_WAITING:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -156,7 +151,7 @@ class WorkerPool(ABC, Generic[W, R]):
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks for one worker, until there are no more tasks or there are too many workers."""
+        """Yield the tasks for one worker. Ends early if there are too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -165,7 +160,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
-        """Remove a worker that has ended. If it failed, store the first error and cancel all the other workers."""
+        """Remove a worker that has ended. If it failed, cancel the others."""
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
@@ -177,7 +172,7 @@ class WorkerPool(ABC, Generic[W, R]):
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups, or the error itself if it is not a group."""
+    """Return the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -191,9 +186,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of these answers, one answer at a time. Items with a stored result are passed on without being
-        run.
-        """
+        """Run the items of these answers, one answer at a time. Stored results are passed on."""
         session = self._session
         for task in tasks:
             if session.result_store is not None:
@@ -218,7 +211,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return how many answers should be in progress now.
+        """Return how many answers should be in progress.
 
         This is half as many again as calls could be in flight (at least two more), up to `MAX_ANSWERS`.
         """
@@ -226,7 +219,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         return min(could + max(2, could // 2), MAX_ANSWERS)
 
     def stop(self, grace: float) -> None:
-        """Stop the workers after giving calls in flight `grace` seconds to end, or immediately if `grace` is 0."""
+        """Stop the workers. Calls in flight have `grace` seconds to end."""
         self.close()
         if not grace:
             self.cancel()
@@ -234,21 +227,21 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._cancel_at(asyncio.get_running_loop().time() + grace)
 
     def _cancel_at(self, end: float) -> None:
-        """Cancel the workers at the time `end` on the event loop's clock, or as soon as no calls are in flight."""
+        """Cancel the workers at the time `end` of the event loop's clock, or earlier if no calls are in flight."""
         loop = asyncio.get_running_loop()
         over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
         loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))
 
 
 class AsyncioExecutor(Executor):
-    """The executor `asyncio`: all items run in one event loop of this process."""
+    """The executor `asyncio`, which runs all items in one event loop of this process."""
 
     name = "asyncio"
     description = "One event loop in this process."
     keeps_budgets = True
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of the items, running them in this process, until the session is stopped."""
+        """Run the items in this process and yield their results, until the session is stopped."""
 
         execution = LocalExecution(session)
         session.add_stop_listener(execution.stop)
@@ -256,11 +249,10 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Return JSON-compatible data from which another process can build the question.
+    """Convert a question to JSON-compatible data, so that another process can build it.
 
-    A template class is converted to source code. Raises `ValueError` if the source of a class is not available or does
-    not build the template on its own, or if a trait has a function that can run only in this process or whose source
-    `trust` does not cover.
+    A template class is replaced by its source code. Raises `ValueError` if the source is unavailable or depends on
+    other code, or if a trait has a function that must stay in this process or is not covered by `trust`.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

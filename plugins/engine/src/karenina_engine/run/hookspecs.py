@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_executors() -> Sequence[Executor]:
-    """Return executors, which run items in other processes or on other machines. The setting `executor` selects one."""
+    """Return executors that run items in other processes or on other machines. The setting `executor` selects one."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_panel(config: VerificationConfig) -> Panel | None:
-    """Return the panel of judges that evaluates the answers of a run under `config`, or None for no panel.
+    """Return a panel of judges for runs under `config`, or None.
 
     Called several times for a run, in each of its processes. Raise a `KareninaError` to refuse the run.
     """
@@ -44,12 +44,12 @@ def karenina_panel(config: VerificationConfig) -> Panel | None:
 
 @hookspec
 def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-    """Return observers for a run under `config`: objects whose hooks (see below) are called for this run only.
+    """Return observers for a run: objects whose hooks (see below) are called for this run only.
 
-    Called when the run is prepared. Return an empty list if the configuration does not ask for observers; the run then
-    has no overhead. Raise a `KareninaError` to refuse the run. Observers are called in the event loop, so they must not
-    block. They are called in the task that does the work, so a context variable set when something starts is visible in
-    all of its work.
+    Called when the run is prepared. Return an empty list if `config` does not ask for observers, so that there is no
+    overhead. Raise a `KareninaError` to refuse the run. Observers must not block, because they are called in the event
+    loop. They run in the task that does the work, so a context variable set at the start of something is visible in all
+    of its work.
     """
 
 
@@ -60,59 +60,53 @@ def karenina_run_started(event: RunStarted) -> None:
 
 @hookspec
 def karenina_run_finished(event: RunFinished) -> None:
-    """Called after the last item of a run, even if it was interrupted."""
+    """Called at the end of a run, even if it was interrupted."""
 
 
 @hookspec
 def karenina_answer_started(event: AnswerStarted) -> None:
-    """Called before a model generates an answer, which is then evaluated by all judges."""
+    """Called before a model generates an answer."""
 
 
 @hookspec
 def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Called when all judges have evaluated the answer, or when the evaluation was interrupted."""
+    """Called when all judges have evaluated the answer, or when this was interrupted."""
 
 
 @hookspec
 def karenina_item_started(event: ItemStarted) -> None:
-    """Called when an item (one answer, one judge) starts. `event.item.key` equals the `item` of its result."""
+    """Called when an item (one answer, one judge) starts. `event.item.key` is the `item` of its result."""
 
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has received its result.
-
-    The result may also come from the journal, in which case the item was not started.
-    """
+    """Called when an item has its result. If the result comes from the journal, the item was never started."""
 
 
 @hookspec
 def karenina_stage_started(event: StageStarted) -> None:
-    """Called before a stage executes. Not called for skipped stages."""
+    """Called before a stage executes, but not for skipped stages."""
 
 
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Called after a stage has executed or failed, with its record. Not called for skipped stages."""
+    """Called after a stage has executed or failed, with its record, but not for skipped stages."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_started(event: CallStarted) -> None:
-    """Called before a model is called, once for all attempts. Not called for replies from the journal."""
+    """Called before a model call, once for all attempts, but not for replies from the journal."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Called when a call ends.
-
-    `made` contains the call's reply or error and its usage; a cancelled call has neither.
-    """
+    """Called when a call ends, with its reply or error and its usage. A cancelled call has neither."""
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the settings of the executors offered by plugins as configuration names."""
+    """Register the settings of the available executors as configuration names."""
     for offer in plugins.offers(karenina_executors):
         if offer.value.settings is not None:
             plugins.settings.setdefault(offer.value.settings, offer.distribution)

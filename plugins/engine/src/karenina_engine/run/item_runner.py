@@ -1,4 +1,4 @@
-"""Runs items in one process: generates answers and lets each judge evaluate them."""
+"""Running items in one process: generating answers and letting judges evaluate them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """Generates answers and lets judges evaluate them, any number concurrently, in a single event loop.
+    """Generates answers and lets judges evaluate them, in a single event loop.
 
-    A run has one runner; an executor that works in other processes creates one in each process. A `panel` takes the
-    place of the judges. Call `aclose` when finished.
+    There is one runner for each process that executes items. Any number of items can run at the same time. A `panel`
+    takes the place of the judges. Call `aclose` when you are done.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
@@ -52,9 +52,10 @@ class ItemRunner:
         return self._port_factory.identities((*core.answering_models, *core.parsing_models))
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate an answer, let the judges with these indexes evaluate it, and yield each judge's index and result.
+        """Generate an answer, and let the judges with these indexes evaluate it.
 
-        An item that the run's budget does not cover has no result; this is not an error.
+        Yields the index and result of each judge. An item that the budget does not cover has no result, which is not an
+        error.
         """
         whole = self._item(task)
         try:
@@ -99,7 +100,7 @@ class ItemRunner:
     ) -> tuple[int, VerificationResult] | None:
         """Return a judge's index and result, or None if the budget does not cover the item.
 
-        Other judges may cost less, so they continue.
+        Other judges may cost less and still continue.
         """
         try:
             files = answer_files.for_judge()
@@ -111,7 +112,7 @@ class ItemRunner:
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item for a judge, or for the panel in place of the judge, and return an awaitable of the result."""
+        """Start the item of a judge or panel, and return an awaitable of its result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -119,15 +120,15 @@ class ItemRunner:
             return task.pipeline.judge(answer, item)
 
         async def ask(model: ModelConfig) -> VerificationResult:
-            """Return the result that `model` would give as the only judge of the answer."""
+            """Return the result for `model` as the only judge."""
             return await task.pipeline.judge(answer, replace(item, parsing_model=model))
 
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return the error result of an item that could not be run. A resumed run tries the item again.
+        """Return an error result for an item that could not be run. It will be retried if the run is resumed.
 
-        `judge` is the index of the item's judge in `task.judges`, and `message` becomes the item's error.
+        `judge` is the index of the judge in `task.judges`, and `message` becomes the item's error.
         """
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)

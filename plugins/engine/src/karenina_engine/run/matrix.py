@@ -1,10 +1,8 @@
-"""The matrix of a run: each combination of question, answering model and replicate is an answer, and each judge
-of it an item.
+"""The matrix of a run. Each question, answering model and replicate is an answer, and each of its judges an item.
 
-Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for
-answers to the same question start with the same text (instructions, the template's schema, the question). Because
-providers cache the start of a prompt for some minutes, calls with the same start should be made close together. Calls
-are also sent in this order regardless of the speed of the answering models, because waiting calls of earlier items go
+Answers are ordered by question, because a judge's prompts for the same question start with the same text (instructions,
+the template's schema, the question). Providers cache the start of a prompt for some minutes, so these calls should be
+made close together. Calls keep this order even if answering models differ in speed, since calls of earlier items go
 first (`karenina_engine.calls.concurrency_limits`). Items that have started also finish before others start, so the
 first results come early.
 """
@@ -30,10 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerTask:
-    """An answer to generate, and its judges (a single None if the run has no judge).
+    """An answer to generate, with its judges. Without a judge, this is a single None.
 
-    `pipeline` contains the question's plan. `order` is the index of the answer among all answers of the run, in the
-    order of the benchmark and the configuration.
+    `pipeline` contains the question's plan. `order` is the index of the answer in the run.
     """
 
     question: Question
@@ -44,20 +41,20 @@ class AnswerTask:
     order: int = 0
 
     def index(self, judge: int) -> int:
-        """Return the index of a judge's item among all items of the run."""
+        """Return the index of a judge's item in the run."""
         return self.order * len(self.judges) + judge
 
     def item(self, judge: int) -> ItemId:
-        """Return the key of a judge's item, as it appears in the item's result."""
+        """Return the key of a judge's item in results."""
         model = self.judges[judge]
         return ItemId.of(self.question.id, self.answering_model.id, model.id if model else None, self.replicate)
 
 
 class IndexedResult(NamedTuple):
-    """A result, and the index of its item in the matrix (`place`, from 0).
+    """A result with the index of its item in the matrix (`place`, from 0).
 
-    `text` is the result's text in the journal (`dump_result`), or None if there is no journal. A result file is written
-    from this text, so that the result is serialized only once.
+    `text` is the form in which the journal stores it, or None if there is no journal. It is used for the result file,
+    so that the result is serialized only once.
     """
 
     place: int
@@ -66,19 +63,16 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel if there is one, or otherwise the configured judges.
+    """Return the judges of each answer: the panel, if there is one, or the configured judges.
 
-    If there is neither, returns a single None.
+    If there are none, this is a single None.
     """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, computed on iteration. `pipelines` are the pipelines of the questions.
-
-    A `panel` takes the place of the judges.
-    """
+    """All items of a run, computed on iteration. A `panel` takes the place of the judges."""
 
     questions: Sequence[Question]
     config: VerificationConfig
@@ -101,7 +95,7 @@ class Matrix:
         return len(core.answering_models) * core.replicate_count * len(self.judges)
 
     def __iter__(self) -> Iterator[AnswerTask]:
-        """Yield each answer (not each item), ordered by question, model and replicate."""
+        """Yield all answers, ordered by question, model and replicate."""
         core = self.config.core
         judges, orders = self.judges, count()
         for question, pipeline in zip(self.questions, self.pipelines, strict=True):

@@ -1,10 +1,9 @@
-"""Panels: several judges of the same answer, whose results are combined into a single result.
+"""Panels: several judges of the same answer, combined into one result.
 
-In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To
-produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. These are
-ordinary calls of the judges: they are limited, paid for, stored in the journal, and reused when the run is resumed,
-replayed or rescored. The judges' results are only parts of the panel's result, so that no answer is counted twice in a
-denominator.
+In the matrix, a panel takes the place of the judges, so each answer has a single item named after the panel. The panel
+lets any of its judges evaluate the answer. Their calls are ordinary calls: they are limited, paid for, stored, and
+reused when the run is resumed, replayed or rescored. The judges' own results are only parts of the panel's result, so
+that no answer counts twice.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ _COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 
 @dataclass(frozen=True, slots=True)
 class PanelAnswer:
-    """An answer to be evaluated by a panel.
+    """An answer for a panel to evaluate.
 
-    `ask` lets a judge evaluate the answer, and returns the result that this judge would give alone. The first
-    `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` determines
-    which of the question's code may run.
+    `ask` lets a judge evaluate the answer, and returns the result that this judge alone would give. The first
+    `answer_stages` stages of each result belong to the answer and ran only once. `trust` says which of the question's
+    code may run.
     """
 
     question: Question
@@ -47,11 +46,10 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Return `base` as the result of the panel `model`, including the calls, stages and time of all results
-        in `asked`.
+        """Turn `base` into the result of the panel `model`, with the calls, stages and time of all results in `asked`.
 
-        `base` is a result in `asked`, a changed copy of one, or a result returned by `not_judged`. `asked` must not be
-        empty. The answer's calls, stages and time, which the results share, are counted once.
+        `base` can be one of these results, a changed copy, or a result from `not_judged`. What the results have in
+        common, such as the calls for the answer, is counted once.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
         ids = "\x1f".join(result.metadata.result_id for result in asked)
@@ -77,24 +75,23 @@ class PanelAnswer:
 
 
 class Panel(Protocol):
-    """A panel of judges, which evaluates many answers concurrently. Its results contain the id and names of `model`."""
+    """A panel of judges, which evaluates many answers concurrently. Results contain the id and names of `model`."""
 
     @property
     def model(self) -> PanelModel:
         """The model that represents the panel in place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the panel's result for an answer, built by `answer.result_of`.
+        """Evaluate an answer, and return the panel's result. Use `answer.result_of` to build it.
 
-        Implementations may let exceptions from `answer.ask` propagate.
+        You need not handle exceptions from `answer.ask`.
         """
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` with the given outcome and without verdict, scores, vetoes or revisions, because the
-    panel could not judge the answer.
+    """Return a copy of `base` for an answer that the panel could not judge.
 
-    The answer and the ground truth are kept. `why` becomes the item's error.
+    The copy has the given outcome, but no verdict, scores, vetoes or revisions. `why` becomes the item's error.
     """
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
@@ -115,7 +112,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer and the totals over the judges, or None if no result has any usage."""
+    """Return the usage of the answer and all judges together, or None if nothing was used."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

@@ -1,4 +1,4 @@
-"""The observers, panels and executors offered by plugins, and the selection of those that a run uses."""
+"""The observers, panels and executors that plugins offer, and selecting those for a run."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OWNER: Final = "karenina-engine"
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return all observers of a run: plugins with event hooks, observers offered by plugins, and `own`.
+    """Return the observers of a run: plugins with event hooks, observers offered by plugins, and `own`.
 
-    Plugins offer no observers if `config` is None. Raises a plugin's `KareninaError` if the plugin refuses the run, and
+    If `config` is None, plugins offer no observers. Raises `KareninaError` if a plugin refuses the run, and
     `PluginError` if an observer does not match the hook specifications.
     """
     listeners: Listeners = {}
@@ -50,7 +50,7 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
 
 
 def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
-    """Add an observer's hooks. Raises `PluginError` if the observer does not match the hook specifications."""
+    """Add the hooks of an observer. Raises `PluginError` if they do not match the hook specifications."""
     alone = Plugins(plugins.specifications)
     try:
         alone.register(observer, distribution=distribution, version=version)
@@ -69,10 +69,9 @@ def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
 
 
 def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
-    """Return the observers offered by a plugin.
+    """Return the observers that a plugin offers.
 
-    If the plugin fails, logs a warning and returns no observers. Raises the plugin's `KareninaError` if it refuses the
-    run.
+    If the plugin fails, this logs a warning. Raises `KareninaError` if the plugin refuses the run.
     """
     try:
         return offer.value(config=config) or ()
@@ -88,9 +87,9 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
-    """Return the panel for a run under `config`, or None if the judges evaluate answers independently.
+    """Return the panel for runs under `config`, or None if judges evaluate answers independently.
 
-    Raises `ConfigError` if there are several panels, and a plugin's `KareninaError` if the plugin refuses the run.
+    Raises `ConfigError` if there are several panels, and `KareninaError` if a plugin refuses the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
     panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
@@ -101,9 +100,9 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the available executors, sorted by name, each with the distribution that provides it.
+    """Return the available executors, sorted by name, with their distributions.
 
-    The engine's own executor, `asyncio`, is always included.
+    The built-in executor `asyncio` is always included.
     """
     executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
@@ -111,10 +110,7 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
-    """Return the executor selected by a configuration.
-
-    Raises `ConfigError` if this executor does not exist or cannot be used.
-    """
+    """Return the executor selected by `config`. Raises `ConfigError` if it is missing or unusable."""
     try:
         return find_executor(plugins, config.section(EngineSettings).executor)
     except PluginError as error:
@@ -124,8 +120,8 @@ def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executo
 def find_executor(plugins: Plugins, name: str) -> Executor:
     """Return the executor with this name.
 
-    Raises `PluginError` if it does not exist, its plugin failed to load, or two distributions offer it. The message
-    names the distribution that provides it, or the closest name.
+    Raises `PluginError` if it does not exist, failed to load, or is offered by two distributions. The message says
+    where to find it, or suggests a similar name.
     """
     offered = offered_executors(plugins)
     matching = [(executor, owner) for executor, owner in offered if executor.name == name]

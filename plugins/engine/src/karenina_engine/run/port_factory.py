@@ -1,4 +1,4 @@
-"""The parts of a run shared by all code that executes its items, and the ports opened for the run.
+"""What the items of a run share, and the ports opened for the run.
 
 A port is opened once for each model, called with limits and retries, and closed at the end of the run.
 """
@@ -66,18 +66,17 @@ logger = logging.getLogger("karenina")
 
 
 def _default_limits() -> ConcurrencyLimits:
-    """Return limits with the default bounds for every server, and no limit for all servers together."""
+    """Return limits with default bounds for each server and no overall limit."""
     return ConcurrencyLimits(lambda _model: Bounds())
 
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
+    """What a run consists of: plugins, settings, trust, and objects that limit, store and count its calls.
 
-    A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline`, no
-    models may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
-    them; both may be None. `observers` receive the events, and `files` stores the files that stages and adapters keep
-    with an item.
+    There is one for each process that executes items. With `offline`, models may not be called, and all replies must be
+    in the `store`. `ledger` and `budget` may be None. `observers` receive the events of the run, and `files` stores the
+    files that stages and adapters keep.
     """
 
     plugins: Plugins
@@ -94,13 +93,13 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits on calls in flight set by a configuration, within the limits declared by adapters.
+    """Return the limits set by a configuration, within those declared by adapters.
 
-    `patience` is the number of seconds after which a server that refuses all calls is no longer expected to reply.
+    `patience` is the number of seconds after which a server that refuses all calls is given up.
     """
 
     def bounds(model: ModelConfig) -> Bounds:
-        """Return the bounds for a model, using the number declared by its adapter. A `ModelLabel` has no adapter."""
+        """Return the bounds for a model. A `ModelLabel` has no adapter."""
         declared = (
             find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
         )
@@ -111,7 +110,7 @@ def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> 
 
 @dataclass(slots=True)
 class PortFactory:
-    """Opens, calls and closes the ports of a run, as the `PortProvider` of the pipeline."""
+    """Opens, calls and closes the ports of a run. This is the `PortProvider` of the pipeline."""
 
     parts: RunParts
     calls: CallRunner = field(init=False)
@@ -141,13 +140,13 @@ class PortFactory:
         return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the specification of the model's adapter. Raises `PluginError` if the adapter does not exist."""
+        """Return the specification of the model's adapter. Raises `PluginError` if it does not exist."""
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that returns a model's reply to a request.
+        """Return a coroutine that makes a call and returns the reply.
 
-        Raises `PortError` if the adapter has no such port. Awaiting the coroutine may also raise `PortError`.
+        Raises `PortError` if the adapter has no such port. The coroutine may raise `PortError` too.
         """
         opened = self._open(request.port, request.model)
         if request.options is not None:
@@ -158,8 +157,8 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        This is the case if the model has MCP servers (unless its answers are recorded) or is a deep agent, or if its
-        adapter requires an agent for it. For a `ModelLabel`, the journal states whether this answer came from an agent.
+        This is the case for deep agents, for models with MCP servers (unless they are recorded), and if the adapter
+        requires it. For a `ModelLabel`, the journal knows.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -177,20 +176,20 @@ class PortFactory:
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add to the prompt of `task` for models using `interface`."""
+        """Return the instructions that plugins add to the prompt of `task`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a service's reply to `query`: either a stored reply or the result of `ask`.
+        """Return a service's reply to `query`, either from the store or from `ask`.
 
         Raises `PortError` if the service fails in every attempt.
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within `request_timeout`, and return its reply without lone surrogates."""
+            """Query the service once, within `request_timeout`. Lone surrogates in the reply are replaced."""
             return LLMReply(
                 replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
             )
@@ -206,11 +205,11 @@ class PortFactory:
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Record that an item has left the workspace, and close the workspace's tools after the last item."""
+        """Note that an item has finished with the workspace, and close its tools after the last one."""
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. If one fails to close, log a warning and close the others."""
+        """Close all tools and ports. Errors are logged as warnings."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
@@ -223,7 +222,7 @@ class PortFactory:
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything except the prompt that determines replies, by port and model id.
 
-        Ports that a model's adapter does not have are left out. Different models with the same id have several digests.
+        Only ports that the adapter has are included. Different models with the same id have several digests.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
@@ -235,16 +234,15 @@ class PortFactory:
         return by_model
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
-        """Return the model's adapter. Raises `PluginError` if the adapter does not exist."""
+        """Return the model's adapter. Raises `PluginError` if it does not exist."""
         if model.interface not in self._adapters:
             self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
-        """Return the model's port, opening it on first use. In a run without calls, the port inside the
-        `OpenedPort` is None.
+        """Return the model's port, opening it on first use.
 
-        Raises `PortError` if the model's adapter has no port of this kind.
+        In a run without calls, it contains no adapter port. Raises `PortError` if the adapter has no port of this kind.
         """
         key = (kind, id(model))
         if key not in self._by_id:
@@ -255,7 +253,7 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the adapter's port and, for a judge at temperature 0, a function that opens it without a temperature.
+        """Return the adapter's port, and for judges at temperature 0 a function that opens it without a temperature.
 
         Raises `PortError` if the adapter has no port of this kind.
         """
@@ -280,24 +278,21 @@ class PortFactory:
         return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's timeouts and size limit wherever the model does not set its own."""
+        """Return the model with the run's timeouts and size limit, unless it sets its own."""
         core = self.parts.config.core
         of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that adds the model's tools to an agent's options, after starting them.
-
-        Returns None if the run starts no tools for the model.
-        """
+        """Return a function that starts the model's tools and adds them to an agent's options, or None."""
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None
         bounded = self._with_bounds(model)
 
         async def start(options: AgentOptions) -> AgentOptions:
-            """Start the model's tools in the workspace (if any), and return the options with the tools added."""
+            """Start the model's tools, and return the options with these tools."""
             tools = await self._tools.tools(bounded, options.workspace)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
@@ -306,8 +301,7 @@ class PortFactory:
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
         """Return the endpoint of a model's port.
 
-        A judge's endpoint has temperature 0 if the user has not set a temperature. The endpoint of a `ModelLabel` is
-        identified by the model's id only.
+        Judges have temperature 0 unless the user sets one. For a `ModelLabel`, only the model's id matters.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):

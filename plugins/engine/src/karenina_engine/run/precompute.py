@@ -1,8 +1,8 @@
-"""Results whose replies are all in the journal, computed on several cores before the run makes any calls.
+"""Computing results from stored replies on several cores, before the run makes any calls.
 
-If a run is resumed, or its ground truth or settings have changed, most replies are already stored, and only computation
-remains. Forked processes take parts of the matrix and run the items as usual, with a journal that they only read. The
-run stores and reports their results as its own. Answers for which any reply is missing are left to the run.
+If a run is resumed, or its ground truth or settings have changed, most replies are already in the journal. Forked
+processes then run parts of the matrix with a read-only journal, and the run stores and reports their results. Answers
+with a missing reply are left to the run.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 _CHUNK: Final = 100
 """The number of answers that a process takes at a time."""
 _MIN_ANSWERS: Final = 5 * _CHUNK
-"""The number of answers in a run from which forking is worthwhile."""
+"""The minimum number of answers for which forking is worthwhile."""
 _MAX_PROCESSES: Final = 4
-"""The maximum number of processes: with more, the main process could not store the results fast enough."""
+"""The maximum number of processes. With more, the main process cannot store their results fast enough."""
 _MAX_MISSES: Final = 10
-"""The number of consecutive answers without a reply after which the rest of the chunk is left to the run."""
+"""After this many answers in a row without a reply, the rest of the chunk is left to the run."""
 _MAX_FAILED_CHUNKS: Final = 4
-"""The number of consecutive chunks in which most answers lack a reply, after which the rest is left to the run."""
+"""After this many chunks in a row in which most answers lack a reply, the rest is left to the run."""
 
 
 class ReplyMissing(ItemInterrupt):
-    """Raised for a call whose reply is not in the journal. Its item is left to the run, without an error."""
+    """Raised if a reply is not in the journal. The item is left to the run."""
 
 
 @dataclass(slots=True)
 class ChunkCounts:
-    """Counts of the replies and results that the answers in a chunk took from the journal."""
+    """The number of replies and results that a chunk took from the journal."""
 
     tally: CallCounts = field(default_factory=CallCounts)
     lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
@@ -59,9 +59,7 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts for an answer: the cached calls in `tally` and `ledger`, and the results as counted by
-        `ResumeState`.
-        """
+        """Add an answer: its cached calls in `tally` and `ledger`, and its results as counted by `ResumeState`."""
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -72,10 +70,10 @@ class ChunkCounts:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The results of a chunk of answers by index, the rows to store, and the answers left to the run.
+    """The results of a chunk by index, the rows to store, and the answers left to the run.
 
-    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may contain
-    only part of an agent's work.
+    `uses_agents` means that an answer calls an agent. These are left to the run, because the journal may have only part
+    of the agent's work.
     """
 
     results: list[tuple[int, str]] = field(default_factory=list)
@@ -87,7 +85,7 @@ class ChunkResult:
 
 
 class PrecomputedResults:
-    """The results of a run that do not need any calls, computed by a pool of processes."""
+    """The results of a run that need no calls, computed by a pool of processes."""
 
     def __init__(self, session: RunSession, count: int) -> None:
         assert session.journal is not None
@@ -104,7 +102,7 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Store and yield the results that do not need any calls, in matrix order, and then end the processes.
+        """Store and yield the results that need no calls, in matrix order.
 
         Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
         result cannot be stored.
@@ -137,7 +135,7 @@ class PrecomputedResults:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store a chunk's results in the journal, flush it, and add the chunk's counts to those of the run.
+        """Store the results of a chunk, and add its counts to those of the run.
 
         Raises `JournalError` if the journal cannot be written.
         """
@@ -157,11 +155,11 @@ class PrecomputedResults:
 
 @contextmanager
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Yield a pool of processes that compute results from stored replies, if this is worthwhile.
+    """Start a pool of processes that compute results from stored replies, if this is worthwhile.
 
-    Enter this context before anything starts threads, such as the progress display. Yields None and starts no processes
-    if there are too few answers or no stored replies, if only one processor is available or this process cannot be
-    forked, or if the run uses another executor, has a budget, or has observers of anything other than its results.
+    Enter this context before starting any threads, including progress displays. Yields None if there are too few
+    answers, no stored replies, only one processor or no way to fork, or if the run has a budget, another executor, or
+    observers of anything but results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -172,7 +170,7 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
 
 
 def _is_worthwhile(session: RunSession) -> bool:
-    """Return whether forking processes saves time and changes nothing that observers see."""
+    """Return whether forking saves time without changing what observers see."""
     observers = session.parts.observers
     return (
         session.journal is not None
@@ -187,7 +185,7 @@ def _is_worthwhile(session: RunSession) -> bool:
 
 
 class _Worker:
-    """The run in a forked process, which only reads the journal and records the rows to store."""
+    """The run in a forked process, which only reads the journal."""
 
     def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
@@ -205,8 +203,8 @@ class _Worker:
     async def _run_chunk(self, orders: range) -> ChunkResult:
         """Run the items of the answers with these orders.
 
-        The rest of the chunk is left to the run after an answer that calls an agent, or after `_MAX_MISSES` answers
-        that lack a reply.
+        After an answer that calls an agent, or `_MAX_MISSES` answers without a reply, the rest of the chunk is left to
+        the run.
         """
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._session.matrix.part(orders):
@@ -229,9 +227,9 @@ class _Worker:
         return chunk
 
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
-        """Run the items of an answer, and return whether every reply was in the journal.
+        """Run the items of an answer, and return whether all replies were in the journal.
 
-        If a reply is missing, nothing is added to the chunk.
+        If not, nothing is added to the chunk.
         """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
@@ -253,7 +251,7 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A read-only view of a journal that records the rows to store. `missed` becomes True once a reply is missing.
+    """A read-only journal that records the rows to store. `missed` becomes True if a reply is missing.
 
     With `replaying`, stored errors are used too.
     """
@@ -271,14 +269,14 @@ class _RecordingJournal:
         self.still_valid: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
-        """Inside the block, read the file in the state it had at the start of the block."""
+        """Read the file in the state that it has now, throughout the block."""
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call.
 
-        Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, because the journal may
-        contain only part of an agent's work. In a replay, returns or raises what `Journal.find` does.
+        Raises `ReplyMissing` if there is no reusable reply, and for all calls of agents, whose work may be incomplete.
+        A replay behaves like `Journal.find`.
         """
         if self.replaying:
             return await self._journal.find(call)
@@ -301,7 +299,7 @@ class _RecordingJournal:
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the stored result of an item with this fingerprint, or None if there is none."""
+        """Return the stored result of an item with this fingerprint, if any."""
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:

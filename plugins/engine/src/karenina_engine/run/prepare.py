@@ -1,6 +1,6 @@
-"""The preparation of a run: checking the request, opening the journal, and creating the session.
+"""Preparing a run: checking the request, opening the journal, and creating the session.
 
-`unfinished_ids` selects the questions that still need to be run (`--skip-done`).
+`unfinished_ids` finds the questions that still need to run (`--skip-done`).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Prepare a run, and keep its journal, if it has one, locked inside the `with` block.
+    """Prepare a run, with its journal locked inside the `with` block.
 
-    The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
-    Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
-    `JournalError` if the journal cannot be used, and `ConfigError` for any other problem with the request.
+    The journal is only touched after all checks, so a run that cannot start leaves it unchanged. Raises
+    `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
+    `JournalError` if the journal cannot be used, and `ConfigError` for other problems.
     """
     from karenina_engine.journal.journal import Journal
 
@@ -96,12 +96,11 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
 def prepare_session(
     request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
-    """Return a session that has passed all checks.
+    """Check a request, and return the session.
 
-    With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
-    request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
-    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with the request.
-    `open_run` also opens the journal and creates the command.
+    With a `journal`, replies and results are stored there, and an earlier run of the same request is continued.
+    `command` describes how the run was started (`karenina_engine.journal.command`). Raises `PlanError` if a question
+    has no valid plan, and `ConfigError` for other problems. Use `open_run` to open the journal as well.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -115,8 +114,7 @@ def prepare_session(
 def prepare_run(
     request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
 ) -> RunSession:
-    """Return the session for the requested run after all checks but `check_recordings`. With `offline`, no models may
-    be called.
+    """Return the session for a run after all checks except `check_recordings`.
 
     `trust_checked` means that `require_trust` has already been called. `files` replaces the store next to the journal.
     Raises the errors of `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for
@@ -158,7 +156,7 @@ def make_session(
     question_check: QuestionCheck | None = None,
     files: FileStore | None = None,
 ) -> RunSession:
-    """Check a run over these questions for everything that would fail every item, and return its session.
+    """Check a run over these questions, and return its session.
 
     `policy` takes the place of the retry settings. With `offline`, no calls will be made: keys may be missing, the
     budget is ignored, and the items run in this process. With `judged`, the judges that the stages call must be
@@ -215,9 +213,9 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store for items' files: next to the journal or, without a journal, where the default journal would be.
+    """Return the store for items' files, next to the journal or where it would be by default.
 
-    If there is no output either, the store leaves out every file.
+    Without any output, all files are left out.
     """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
@@ -226,7 +224,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the benchmark contains none of the questions for the journal's first results."""
+    """Log a warning if the journal's first results belong to questions that are not in the benchmark."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -245,10 +243,10 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
 def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
+    """Return the ids of questions that have an item without a judged or undecided result in `files`.
 
-    Results for questions whose text has changed are ignored. Logs a warning about such questions, and about any file
-    that has no results for this run. Raises `ResultFileError` if a file cannot be read.
+    Results are ignored if the text of their question has changed. This is logged as a warning, as is a file without any
+    results for this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -266,7 +264,7 @@ def unfinished_ids(
 
 
 def _judge_ids(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of the run's judges, or a single None if it has no judges."""
+    """Return the ids of the run's judges, or a single None if there are none."""
     models = judges_of(config, configured_panel(plugins_of(config), config))
     return [model.id if model is not None else None for model in models]
 
@@ -274,7 +272,7 @@ def _judge_ids(config: VerificationConfig) -> list[str | None]:
 def _items_by_question(
     ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
 ) -> Mapping[str, Set[ItemId]]:
-    """Return the keys of all items of the run, grouped by question id."""
+    """Return the keys of the run's items, by question id."""
     core = config.core
     return {
         id: {
@@ -291,7 +289,7 @@ def _items_by_question(
 class _ReadResults:
     """The items that have results in a file.
 
-    If the run has no judges (`has_judges` is False), the judges in results are ignored.
+    Judges in results are ignored unless the run `has_judges`.
     """
 
     file: Path
@@ -304,10 +302,7 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result.
-
-        It may be for an unknown question, for a question whose text has changed, or for an item of the benchmark.
-        """
+        """Count a result, including those whose question is unknown or has changed."""
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
             self.strange[id] += 1
@@ -350,5 +345,5 @@ class _ReadResults:
 
 
 def _model_names(model: str, judge: str | None) -> str:
-    """Return the ids of an answering model and its judge as text, leaving out the judge if it is None."""
+    """Return the ids of an answering model and its judge, if any, as text."""
     return f"{model}, judged by {judge}" if judge is not None else model

@@ -1,4 +1,4 @@
-"""A pool of forked processes that share this process's memory and run the same function on many jobs."""
+"""A pool of forked processes that share this process's memory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _QUEUED: Final = 2
-"""The number of jobs that a process has at a time, so that it need not wait for the next one."""
+"""The number of jobs to give a process at a time, so that it never waits for the next one."""
 _OUT_OF_ORDER: Final = 4
-"""The number of results per process that may be finished before an earlier job."""
+"""How many results per process may be ready ahead of an earlier job."""
 _PIPE_BYTES: Final = 1 << 20
-"""The capacity of a pipe in bytes, so that a process can continue before its last result has been read."""
+"""The capacity of a pipe in bytes, so that processes can continue before their last result has been read."""
 _GRACE: Final = 2.0
-"""Seconds that a process has to finish its job when the pool is closed."""
+"""Seconds for a process to finish its job when the pool is closed."""
 _POLL: Final = 0.002
 _PR_SET_PDEATHSIG: Final = 1
-"""The `prctl` option of Linux that sets the signal sent when the parent dies."""
+"""The `prctl` option of Linux for the signal to send when the parent dies."""
 
 Logged = list[tuple[int, str]]
 """Log records as pairs of level and text."""
@@ -40,9 +40,9 @@ logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Return whether this process can be forked safely, which requires Linux and a single thread.
+    """Return whether it is safe to fork this process: on Linux, with a single thread.
 
-    Threads started by libraries also count, because any locks they hold would never be released in the new process.
+    Threads started by libraries count too. Locks that they hold would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -64,8 +64,8 @@ def cores() -> int:
 class WorkerState:
     """The state of a worker process.
 
-    `logged` contains the log records of the current job, which may remove some of them. `ending` means that the job's
-    result is no longer needed, so the job may end early if it leaves nothing behind.
+    `logged` contains the log records of the current job, which may remove some. `ending` means that nobody needs the
+    job's result anymore, so the job may end early if it leaves nothing behind.
     """
 
     logged: Logged = field(default_factory=list)
@@ -73,7 +73,7 @@ class WorkerState:
 
 
 Work = Callable[[WorkerState], Callable[[J], R]]
-"""A factory that is called once in each process and returns the function that does the jobs."""
+"""A function that is called once in each process and returns the function for its jobs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,15 +87,14 @@ class _Process:
 
 
 class ProcessPool(Generic[J, R]):
-    """A pool of `count` processes, each a copy of this one, that run jobs until the `with` block ends.
+    """A pool of `count` forked processes that run jobs until the `with` block ends.
 
-    `work` is called once in each process and returns the function that runs the jobs there. Jobs must be small, because
-    they wait in a pipe; all other data is inherited by the processes. A job that raises an exception, or whose process
-    dies, has no result; the caller should run it in this process, where the error is visible. The log records of
-    successful jobs are logged in this process.
+    `work` is called once in each process and returns the function that runs the jobs there. Jobs are sent through a
+    pipe and must be small; everything else is inherited. If a job raises an exception or its process dies, it has no
+    result. Run it again in this process to see the error. Log records of successful jobs are logged here.
 
-    Create a pool only if `can_fork` returns True. If some processes cannot be forked, the pool has fewer processes, or
-    none. All processes end when this process ends, for whatever reason.
+    Create a pool only if `can_fork` returns True. It may have fewer processes than requested, or none. All of them end
+    with this process, whatever happens.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
@@ -123,16 +122,13 @@ class ProcessPool(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes. Each may finish its current job within `_GRACE` seconds before it is killed."""
+        """End the processes. Their current jobs have `_GRACE` seconds to finish."""
         living, self._processes = self._processes, []
         dead, self._dead = self._dead, []
         _end_processes([*living, *dead])
 
     def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
-        """Yield each job with its result, in the order of the jobs.
-
-        The result is None if the job failed or its process died.
-        """
+        """Yield each job with its result, in order. The result is None if the job failed or its process died."""
         while self._distribute(jobs):
             if self._processes:
                 for ready in wait([process.results for process in self._processes]):
@@ -164,9 +160,9 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that have too few, and return whether any jobs have yet to be yielded.
+        """Send jobs to processes that have too few, and return whether there is anything left to yield.
 
-        If all processes have died, the jobs end without a result.
+        If all processes have died, the remaining jobs have no result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -184,7 +180,7 @@ class ProcessPool(Generic[J, R]):
         return bool(self._jobs_by_number)
 
     def _next_job(self, jobs: Iterator[J]) -> int | None:
-        """Take the next job and return its number, or None if there is none."""
+        """Take the next job and return its number, if there is one."""
         for job in jobs:
             self._jobs_by_number[self._last] = job
             self._last += 1
@@ -192,7 +188,7 @@ class ProcessPool(Generic[J, R]):
         return None
 
     def _receive(self, ready: Any) -> None:
-        """Read a result from a process. If the process has died, its jobs have no result, and a warning is logged."""
+        """Read a result from a process. If it has died, log a warning and give up its jobs."""
         process = next(worker for worker in self._processes if worker.results is ready)
         try:
             self._finished[process.numbers[0]] = process.results.recv()
@@ -232,7 +228,7 @@ class ProcessPool(Generic[J, R]):
 
 
 def _end_processes(processes: Sequence[_Process]) -> None:
-    """Ask the processes to end, and kill those that have not ended after `_GRACE` seconds."""
+    """Ask the processes to end, and kill those still running after `_GRACE` seconds."""
     for process in processes:
         _kill(process.pid, signal.SIGTERM)
         process.jobs.close()
@@ -253,7 +249,7 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child process has ended. If so, its entry in the system's process table is removed."""
+    """Return whether a child process has ended, removing it from the process table."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -261,7 +257,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _enlarge(pipe: Connection[Any, Any]) -> None:
-    """Set the capacity of a pipe to `_PIPE_BYTES` if the system allows this."""
+    """Set the capacity of a pipe to `_PIPE_BYTES`, if the system allows it."""
     import fcntl
 
     with contextlib.suppress(OSError):  # the system may allow less
@@ -271,10 +267,7 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process, never returning to the parent's code.
-
-    A job that raises an exception has no result.
-    """
+    """Run jobs until the pool closes, then exit the process."""
     try:
         state = WorkerState()
         _detach(parent, state)
@@ -309,9 +302,10 @@ class _LogCollector(logging.Handler):
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent: handle signals, and prevent inherited objects from being collected.
+    """Detach a new process from its parent.
 
-    The process is killed when the parent ends.
+    This sets up its signals, keeps inherited objects from being collected, and has the process killed if the parent
+    ends.
     """
     import ctypes
 

@@ -1,4 +1,4 @@
-"""The request for a run, and the command that a journal stores for it."""
+"""The request for a run, and the command that the journal stores for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run to prepare: its questions, how they are answered and judged, and where replies and results are stored.
+    """A run to prepare: its questions, how to answer and judge them, and where to store the results.
 
     `question_ids` selects questions; None selects all except drafts. `trust` determines which of the benchmark's code
     and restricted values may take effect: None means those that the user has trusted, and `"all"` means all of them.
@@ -49,10 +49,9 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run as JSON-compatible data without secrets, including digests of the benchmark's
-    contents.
+    """Return the command of a run as JSON-compatible data without secrets.
 
-    Equal commands request the same results.
+    It includes digests of the benchmark, so that equal commands ask for the same results.
     """
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None

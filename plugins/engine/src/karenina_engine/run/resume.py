@@ -1,4 +1,4 @@
-"""Resuming a run: items that already have a result in its journal are skipped."""
+"""Resuming a run. Items that already have a result in its journal are skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ResultStore(Protocol):
-    """A store for results. `kept` and `again` count results as in `ResumeState`."""
+    """A store for results. `kept` and `again` are the same as in `ResumeState`."""
 
     kept: int
     again: int
@@ -30,21 +30,21 @@ class ResultStore(Protocol):
         """Add the counts from another process to `kept` and `again`."""
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the question's folders needed by `result`, without blocking the event loop."""
+        """Read the question's folders for `result` without blocking."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return an item's stored result and its text (`dump_result`), or None if the item has to run.
+        """Return an item's stored result with its text, or None if the item has to run.
 
-        `judge` is the index of the item's judge in `task.judges`.
+        `judge` is the index of the judge in `task.judges`.
         """
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result as stored along with its text, if one was stored.
+        """Store an item's result, and return it with its text, if it was stored as text.
 
-        `judge` is the index of the item's judge in `task.judges`. Raises `UnstorableRow` if the result cannot be
-        stored, and `JournalError` if the store cannot be written.
+        `judge` is the index of the judge in `task.judges`. Raises `UnstorableRow` if the result cannot be stored, and
+        `JournalError` if the store cannot be written.
         """
 
 
@@ -53,17 +53,14 @@ class ResultJournal(Protocol):
 
     @property
     def replaying(self) -> bool:
-        """Whether all items run again, using the replies in the journal."""
+        """Whether all items run again with the replies in the journal."""
 
     @property
     def had_results(self) -> bool:
         """Whether the journal contained any results when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's stored result with this fingerprint, or None if there is none.
-
-        If the journal contained no results when it was opened, the answer is always None.
-        """
+        """Return the item's result with this fingerprint, if it was stored before the journal was opened."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in its matrix."""
@@ -71,7 +68,7 @@ class ResultJournal(Protocol):
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result as returned by `dump_result`. It is in the file once the awaitable completes."""
+        """Store an item's result. Await the return value to be sure that it is in the file."""
 
     def warn_of_damage(self, what: str) -> None:
         """Log that part of the file is damaged. `what` names that part."""
@@ -79,13 +76,13 @@ class ResultJournal(Protocol):
 
 @dataclass(slots=True)
 class ResumeState:
-    """The results of a run in its journal. `kept` counts results from before the run that are reused."""
+    """The results of a run in its journal. `kept` counts those that are reused."""
 
     journal: ResultJournal
     fingerprints: Fingerprints
     kept: int = 0
     again: int = field(default=0)
-    """The number of items that run again because their stored result is not final."""
+    """The number of items that run again because their result is not final."""
 
     def count(self, kept: int, again: int) -> None:
         """Add the counts from another process to `kept` and `again`."""
@@ -93,14 +90,13 @@ class ResumeState:
         self.again += again
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the folders of a question so that `result` does not block the event loop."""
+        """Read the question's folders for `result` without blocking."""
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result and its text, or None if the item has to run.
+        """Return the item's valid stored result with its text, or None if the item has to run.
 
-        A result that is returned is counted in `kept` and recorded as part of this run, and one that is not final is
-        counted in `again`. In a replay, all items have to run.
+        This updates `kept` and `again`. In a replay, all items have to run.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None
@@ -120,11 +116,10 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result as stored along with its text.
+        """Store an item's result, and return it with its text.
 
-        In a replay, nothing is stored: the result is returned with the stored result's times and id, and without a
-        text. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
-        written.
+        A replay stores nothing. It returns the result with the times and id of the stored one, and no text. Raises
+        `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:
@@ -138,10 +133,7 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Return the result of a replay with the times and id of the stored result, including the times of its stages.
-
-        The result is changed in place. If no result is stored, it is returned unchanged.
-        """
+        """Give the result of a replay the times and id of the stored result, if there is one."""
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
         if then is None:
@@ -156,10 +148,7 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Return a stored result, or None if it cannot be parsed.
-
-        If it cannot be parsed, a warning states that the journal is damaged.
-        """
+        """Parse a stored result, or return None and warn that the journal is damaged."""
         try:
             return VerificationResult.model_validate_json(stored.text)
         except ValueError:
@@ -174,9 +163,8 @@ class ResumeState:
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
-    This is the case if a call failed in every attempt, or if the item is not judged for any reason other than a judge's
-    unreadable reply, because the user can fix such problems before resuming. Replies that were received are not
-    requested again, even if they leave the item undecided.
+    It does if a call failed in every attempt, or if the item was not judged for a reason that the user can fix. Replies
+    that were received are not requested again, even if they are unreadable or leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):
         return True

@@ -1,4 +1,4 @@
-"""The session of a run, which executes the run's items and yields their results as they end."""
+"""The session of a run, which executes the items and yields their results."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from karenina_engine.run.port_factory import RunParts
 
 StopListener = Callable[[float], None]
-"""Called when a run is stopped, with the seconds that calls in flight may still take."""
+"""Called when a run is stopped, with the number of seconds that calls in flight may still take."""
 
 logger = logging.getLogger("karenina")
 
 
 class PrecomputedPart(Protocol):
-    """The part of a run whose results are computed by other processes before the run does the rest."""
+    """The part of a run whose results are computed by other processes first."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if a result cannot be stored."""
@@ -50,18 +50,17 @@ class PrecomputedPart(Protocol):
 
 
 class SupportsExecute(Protocol):
-    """The part of a `karenina_engine.run.executor.Executor` called by a session."""
+    """The part of a `karenina_engine.run.executor.Executor` that a session needs."""
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix."""
 
 
 class RunSession:
-    """A run that has passed all checks, and its state during execution: calls, results and costs.
+    """A run that has passed all checks, with its calls, results and costs so far.
 
-    `executor` runs the items of `matrix`. `journal` stores replies and results; without a journal, they are stored in
-    `results` and in the store in `parts`, if these are set. `command` describes how the run was started, for the
-    journal to store.
+    `executor` runs the items of `matrix`. Replies and results are stored in `journal` or, without one, in `results` and
+    in the store in `parts`. `command` describes how the run was started.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class RunSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
-        """Return a copy of this run with a journal to store its replies and results."""
+        """Return a copy of this run that stores replies and results in a journal."""
         return RunSession(
             self.parts,
             self.matrix,
@@ -109,7 +108,7 @@ class RunSession:
         )
 
     def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run that uses these stores for replies and results instead of a journal."""
+        """Return a copy of this run that uses these stores instead of a journal."""
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
@@ -120,19 +119,19 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run without calls, observers or budget, for a process that only computes results."""
+        """Return a copy of this run without calls, observers or budget, for computing results only."""
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
         matrix = replace(self.matrix, pipelines=self.matrix.pipelines.without_observers())
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
 
     @property
     def resumable(self) -> bool:
-        """Whether `karenina resume` can continue the run: it must have a journal, and its benchmark must be a file."""
+        """Whether `karenina resume` can continue the run. It needs a journal and a benchmark file."""
         return self.journal is not None and self.command.get("benchmark") is not None
 
     @property
     def tally(self) -> CallCounts:
-        """The counts of the calls made so far, and of the calls whose replies were stored."""
+        """The counts of the calls made so far and of those whose replies were stored."""
         return self.runner.calls.tally
 
     def __len__(self) -> int:
@@ -146,10 +145,7 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether a model may be called.
-
-        This is False in a replay, and if all answers are recorded and there is no judge.
-        """
+        """Whether a model may be called. Not in a replay, or if all answers are recorded and there is no judge."""
         core = self.config.core
         models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
         return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
@@ -161,7 +157,7 @@ class RunSession:
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the run stopped early, worded to follow "because", or None if it has not stopped."""
+        """The reason why the run stopped early, to follow "because", or None."""
         exhausted = self.budget.exhaustion if self.budget is not None else ""
         return self._stopped or exhausted or None
 
@@ -171,11 +167,11 @@ class RunSession:
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run. Iteration over its results ends early; results already yielded remain valid.
+        """Stop the run. Its results end early, but remain valid.
 
-        `why` is the reason, worded to follow "because"; only the first reason counts. No further calls start. Calls in
-        flight may take `grace` seconds to end, so that their replies are stored. Call this in the run's event loop
-        (from elsewhere, use `stop_soon`). A second call ends the grace period.
+        `why` is the reason, worded to follow "because". Only the first reason counts. Calls in flight have `grace`
+        seconds to end, so that their replies are stored; calling this a second time ends the wait. Call this in the
+        run's event loop, or use `stop_soon` from elsewhere.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -184,14 +180,11 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function for `stop` to call in the event loop with the time that calls in flight may take.
-
-        The time is in seconds.
-        """
+        """Register a function for `stop` to call, in the event loop, with the seconds that calls in flight may take."""
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
-        """Remove a listener added by `add_stop_listener`. Raises `ValueError` if the listener was not added."""
+        """Remove a listener. Raises `ValueError` if it was not added."""
         self._stop_listeners.remove(listener)
 
     @property
@@ -202,7 +195,7 @@ class RunSession:
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
         """Stop the run from a signal handler or another thread. `then` is called in the event loop afterwards.
 
-        If the run is not executing, it will end as soon as it starts, and `then` is not called.
+        If the run is not executing, it ends as soon as it starts, and `then` is not called.
         """
 
         def stop() -> None:
@@ -216,21 +209,21 @@ class RunSession:
             self._loop.call_soon_threadsafe(stop)
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
-        """Yield the result of every item, in the order in which items end. Closing the generator stops the run cleanly.
+        """Yield the result of every item, in the order in which they end. Close the generator to stop the run.
 
-        With a journal, each result is stored before it is yielded, and items that already have a stored result are not
-        run again. Raises `JournalError` if the journal can no longer be written.
+        With a journal, results are stored before they are yielded, and items that have a stored result are not run
+        again. Raises `JournalError` if the journal can no longer be written.
         """
         async with aclosing(self.indexed_results()) as results:
             async for indexed in results:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Execute the run, and yield the results with their indexes in the matrix and their texts in the journal.
+        """Execute the run, and yield results with their indexes and stored texts.
 
-        The beginning and end of the run are recorded in the journal and reported to observers. If the run was stopped,
-        a warning states how many items have no result. `computed` yields the results that do not need any calls, or is
-        None if they are not computed by other processes. Raises `JournalError` if the journal can no longer be written.
+        The start and end of the run are recorded in the journal and reported to observers. If the run is stopped, a
+        warning says how many items have no result. `computed` yields results that other processes have computed, if
+        any. Raises `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -284,7 +277,7 @@ class RunSession:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        """Stop the run when its time limit (if any) is reached, and close its ports and tools after the block."""
+        """Stop the run when its time limit is reached, and close its ports and tools at the end."""
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
@@ -299,20 +292,20 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of results computed elsewhere, and then the stream of the executor's results."""
+        """Yield the stream of precomputed results, followed by that of the executor."""
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
             yield self.executor.execute(self)
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers in the matrix that are not computed elsewhere."""
+        """Yield the answers that are not precomputed."""
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results for its other items.
+        """Return the judges of an answer whose items have to run, and the stored results of the others.
 
-        Once the budget is exhausted, no items have to run, even if they have no stored result.
+        Once the budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []
@@ -329,10 +322,10 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return the result with its index.
+        """Store an item's result in the journal, if there is one, and return it with its index.
 
-        `judge` is the index of the item's judge in `task.judges`. If the result cannot be stored, an error result is
-        stored and returned instead. Raises `JournalError` if the journal cannot be written.
+        `judge` is the index of the judge in `task.judges`. If the result cannot be stored, an error result takes its
+        place. Raises `JournalError` if the journal cannot be written.
         """
         text = None
         if self.result_store is not None:
