@@ -1,1 +1,1 @@
-"""Code shared by plugins and adapters: structured output, the tool loop, endpoints, HTTP errors, traces and more."""
+"""Code shared by plugins and adapters, such as structured output, the tool loop, HTTP and traces."""

@@ -1,9 +1,9 @@
-"""Compare strings that look the same but differ in code points: `fold`, and `FoldedText` for searches.
+"""Comparing strings that look the same but consist of different characters.
 
-Such differences are an accented letter as one character or two (annex 15 of the Unicode Standard), a non-breaking
-hyphen or space (annex 14), a mark of writing direction (annex 9), a full-width ASCII character (annex 11), and a
-typographic apostrophe. `fold` converts both strings to the same form. It keeps whatever distinguishes values:
-superscripts, circled numbers and fractions are left to the normalizer `compatibility`.
+Examples are an accented letter as one character or two (Unicode Standard Annex #15), non-breaking hyphens and spaces
+(#14), marks of writing direction (#9), full-width letters (#11), and typographic apostrophes. `fold` converts both
+strings to the same form; use `FoldedText` for searches. Superscripts, circled numbers and fractions stay as they are.
+The normalizer `compatibility` is for those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INVISIBLE: Final = (
 )
 """Soft hyphen, zero-width space, word joiner, byte-order mark and direction marks.
 
-U+200C and U+200D are not among them, because words in Persian and Indian languages, and emoji, contain them.
+U+200C and U+200D are not included, because words in Persian and Indian languages and emoji contain them.
 """
 _FULL_WIDTH: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _ASCII_OF: Final = {
@@ -34,7 +34,7 @@ _ASCII_OF: Final = {
     "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032",
     '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
 }
-"""Hyphens, figure and en dash and minus; the space separators (Zs); quotes, the modifier apostrophe and primes."""
+"""Hyphens, figure and en dash, minus, space separators (Zs), quotes, modifier apostrophe and primes."""
 _TABLE: Final[dict[int, int | None]] = {
     **_FULL_WIDTH,
     **{ord(character): ord(plain) for plain, characters in _ASCII_OF.items() for character in characters},
@@ -42,17 +42,17 @@ _TABLE: Final[dict[int, int | None]] = {
 }
 _DOTTED_I: Final = re.compile("\u0130\u0307*|i\u0307+")
 _JOINS: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U00016d63\U00016d67]")
-"""Letters that join the preceding character, as marks do: those of Hangul (vowels and finals) and Kirat Rai."""
+"""Letters that join the one before, as marks do: vowels and finals of Hangul, and Kirat Rai."""
 _LONGEST_RUN: Final = 256
 _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
-"""A run of combining marks that is too long to spell anything. Normalizing it as a whole takes quadratic time."""
+"""A run of combining marks too long to spell anything. Normalizing it as a whole would take quadratic time."""
 
 
 def fold(text: str) -> str:
-    """Return `text` in the form used to compare extracted values, ground truths and excerpts.
+    """Fold `text` for comparing extracted values, ground truths and excerpts.
 
-    The form is NFC without invisible characters, with ASCII for hyphens, dashes up to U+2013, the minus, spaces, quotes
-    and full-width characters, and with i for a dotted capital I. Folding twice changes nothing more.
+    The result is NFC without invisible characters. Hyphens, dashes up to U+2013, the minus, spaces, quotes and
+    full-width characters become ASCII, and a dotted capital I becomes i. Folding twice makes no difference.
     """
     if text.isascii():
         return text
@@ -63,7 +63,7 @@ def fold(text: str) -> str:
 
 
 def _compose(text: str) -> str:
-    """Return `text` in NFC, normalizing long runs of combining marks in parts."""
+    """Normalize `text` to NFC, splitting long runs of combining marks."""
     parts: list[str] = []
     place = 0
     for run in _MARKS.finditer(text):
@@ -73,7 +73,7 @@ def _compose(text: str) -> str:
 
 
 class FoldedText:
-    """A string in its folded form (`folded`), with the position of each of its characters in the `original`."""
+    """A folded string, with the position of each character in the `original`."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -93,7 +93,7 @@ class FoldedText:
         self.folded = "".join(parts)
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the start and end, in the original, of the span from `start` to `end` of the folded text."""
+        """Return the span of the original for a span of the folded text."""
         if self._starts is None:
             return start, end
         if end <= start:
@@ -103,10 +103,10 @@ class FoldedText:
 
 
 def _group_starts(text: str) -> list[int]:
-    """Return the start of each part of `text` that is folded independently: a character and whatever combines with it.
+    """Return the start of each part of `text` that can be folded on its own.
 
-    An invisible character is a part of its own, unless it is followed by a combining mark, which combines with the
-    preceding character.
+    A part is a character and whatever combines with it. Invisible characters are parts too, unless a combining mark
+    follows.
     """
     starts: list[int] = []
     base = 0
@@ -122,5 +122,5 @@ def _group_starts(text: str) -> list[int]:
 
 
 def _joins(character: str) -> bool:
-    """Return whether a character combines with the one before it, as marks and some letters do."""
+    """Return whether a character combines with the one before it."""
     return unicodedata.category(character)[0] == "M" or _JOINS.match(character) is not None

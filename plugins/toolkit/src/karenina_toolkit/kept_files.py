@@ -1,7 +1,7 @@
-"""Files that belong to an item, such as pictures, logs and patches. Stages and adapters store them with `keep_file`.
+"""Files that belong to an item, such as pictures, logs and patches.
 
-A run stores them alongside its journal, lists them in the result's metadata, and shows them in the report. Models never
-see them.
+Stages and adapters store them with `keep_file`. The run stores them next to its journal, lists them in the result, and
+shows them in the report. Models never see them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class FileKeeper(Protocol):
     """A store for an item's files, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file and return its entry in the result. If the file was left out, the entry says so.
+        """Store a file, and return its entry in the result. If the file was left out, the entry says why.
 
-        The parameters are as in `keep_file`; `name` is already a plain file name.
+        For the parameters, see `keep_file`. `name` is already a plain file name.
         """
 
 
@@ -44,18 +44,17 @@ _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", defa
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Store a file with the item that a stage or an adapter is working on and return its entry in the result.
+    """Store a file with the current item, and return its entry in the result.
 
-    `name` is reduced to a plain file name (see `file_name`). `data` is the file's contents, or the path of a file to
-    copy. A link at the path is refused. For a path in a workspace, pass the workspace as `below`, so that no link along
-    the path can lead out of it. If `media_type` is None or invalid, it is determined from the contents or the name.
+    `name` is reduced to a plain file name (see `file_name`). `data` is the contents, or the path of a file to copy,
+    which must not be a link. For a path in a workspace, pass the workspace as `below`, so that no link can lead out of
+    it. If `media_type` is missing or invalid, it is found from the contents or the name.
 
-    When the function returns, the file is on disk, so no file listed in a result is lost. A file that is too large, or
-    that cannot be read or stored, is left out with a warning. Nothing is raised, and the entry says why (`left_out`).
-    The same happens outside a run, but without a warning.
+    The file is on disk when this returns. If it is too large or cannot be stored, it is left out with a warning.
+    Nothing is raised, and the entry says why (`left_out`). Outside a run, files are left out without a warning.
 
-    The call blocks until the file is on disk. For files of more than a few megabytes, a stage should call it as `await
-    context.in_thread(keep_file, name, data)`.
+    This blocks. For files of more than a few megabytes, use `await context.in_thread(keep_file, name, data)` in a
+    stage.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
     stated = media_type.strip().lower() if media_type is not None else ""
@@ -69,7 +68,7 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
 
 
 class _Keeping(AbstractContextManager[K]):
-    """The context manager returned by `keeping_files`. A generator would take several times as long."""
+    """The context manager for `keeping_files`. A generator would be several times as slow."""
 
     __slots__ = ("_keeper", "_token")
 
@@ -85,10 +84,7 @@ class _Keeping(AbstractContextManager[K]):
 
 
 def keeping_files(keeper: K) -> AbstractContextManager[K]:
-    """Let `keeper` store the files passed to `keep_file` in the block and in any tasks started there.
-
-    The context manager returns `keeper`.
-    """
+    """Let `keeper` store the files kept inside the block and in tasks started there."""
     return _Keeping(keeper)
 
 
@@ -98,10 +94,10 @@ def current_keeper() -> FileKeeper | None:
 
 
 def file_name(name: str) -> str:
-    """Return a file name made from the last part of `name`, without folders, control characters or leading dots.
+    """Return a safe file name: the last part of `name`, without control characters or leading dots.
 
-    Characters that Windows forbids become `_`, and a name of more than 100 characters is shortened before its suffix.
-    If nothing is left, the name is `file`.
+    Characters that Windows forbids become `_`, and long names are shortened to 100 characters before the suffix. If
+    nothing is left, the name is `file`.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
@@ -113,7 +109,7 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers show without running code, or None for any other content.
+    """Return the media type of a picture that browsers can show safely, or None for other contents.
 
     The types are PNG, JPEG, GIF and WebP. Only the first bytes are examined.
     """

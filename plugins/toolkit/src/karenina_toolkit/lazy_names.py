@@ -1,7 +1,4 @@
-"""Lazy imports of a package's public names, the objects offered by a plugin, and an adapter's ports.
-
-Lazy imports make importing the package fast and allow an adapter to be listed without its SDK.
-"""
+"""Lazy imports, so that packages are fast to import and adapters can be listed without their SDK."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ if TYPE_CHECKING:
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """Return a `__getattr__` for a package that imports public names on first use.
 
-    `modules` maps each public name to its module; `.module` is relative to the package.
+    `modules` maps each name to its module. `.module` is relative to the package.
     """
 
     def find(name: str) -> object:
-        """Import a public name and store it in the package. Raises `AttributeError` for any other name."""
+        """Import a public name. Raises `AttributeError` for other names."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(modules[name], package), name)
@@ -39,10 +36,10 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 
 
 def offer(*targets: str) -> staticmethod[[], list[Any]]:
-    """Return a hook implementation, without arguments, that offers objects and imports them when it is called.
+    """Return a hook implementation that imports and offers objects when it is called.
 
-    `targets` are their locations, as `module:object`. The implementation must be assigned to the hook's name. This
-    function is internal: other plugins implement the hook with `hookimpl`.
+    `targets` are their locations, as `module:object`. Assign the result to the name of the hook, which must have no
+    arguments. This is internal: other plugins use `hookimpl`.
     """
     from karenina_core.hooks import hookimpl  # not loaded by `lazy_names`
 
@@ -51,15 +48,14 @@ def offer(*targets: str) -> staticmethod[[], list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class LazyPorts:
-    """The port factories of an adapter that has all three ports.
+    """The port factories of an adapter with all three ports.
 
-    `classes` imports and returns the port classes, so that an adapter can be listed without its SDK:
+    `classes` imports and returns the port classes, so that the adapter can be listed without its SDK:
 
         def _classes() -> PortClasses:
             from my_adapter.ports import MyAgent, MyLLM, MyParser
 
             return MyLLM, MyParser, MyAgent
-
 
         PORTS = LazyPorts(_classes)
         SPEC = AdapterSpec(..., llm=PORTS.llm, parser=PORTS.parser, agent=PORTS.agent)

@@ -1,7 +1,7 @@
-"""Searches with user-defined patterns, under a time limit.
+"""Searching with the user's patterns, within a time limit.
 
-Patterns come from templates and rubrics, and the text comes from a model. A pattern with catastrophic backtracking must
-not stop a run. The `regex` library supports the syntax of `re` as well as a time limit; it is imported on first use.
+Patterns come from templates and rubrics, and text comes from models, so catastrophic backtracking must not stop a run.
+The `regex` library supports the syntax of `re` and a time limit. It is imported on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE
 
 
 class BadPattern(ValueError):
-    """Raised when a pattern or its flags cannot be used. `reason` says why."""
+    """Raised if a pattern or its flags are invalid. `reason` says why."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
@@ -40,7 +40,7 @@ class BadPattern(ValueError):
 
 
 class PatternTimeout(ValueError):
-    """Raised when a search takes too long. `seconds` is the time limit."""
+    """Raised if a search takes longer than `seconds`."""
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
@@ -55,8 +55,8 @@ class PatternTimeout(ValueError):
 def flag_names(flags: Flags) -> tuple[str, ...]:
     """Return the full names of `flags`, sorted and without duplicates.
 
-    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number combining constants from `re`
-    (`re.IGNORECASE | re.DOTALL`). Raises `ValueError` for any other flag.
+    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE | re.DOTALL`. Raises
+    `ValueError` for unknown flags.
     """
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
@@ -77,9 +77,9 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Return the compiled `pattern`. `flags` are as in `flag_names`.
+    """Compile a pattern. For `flags`, see `flag_names`.
 
-    Raises `BadPattern` if the pattern is malformed or empty (it would match any string), or if a flag is unknown.
+    Raises `BadPattern` if it is malformed or empty, which would match anything, or if a flag is unknown.
     """
     import regex
 
@@ -106,10 +106,10 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Return the first match of `pattern` anywhere in `text`, or None if there is no match.
+    """Search `text` for `pattern`, and return the first match, if any.
 
-    `flags` are as in `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag
-    is invalid.
+    For `flags`, see `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is
+    invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:
@@ -121,9 +121,9 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """Return the non-overlapping matches of `pattern` in `text`, in order, up to `limit` of them (None for all).
+    """Return the first `limit` matches of `pattern` in `text`, or all of them. They do not overlap.
 
-    `flags` are as in `flag_names`. The whole search may take up to `seconds`. Raises `PatternTimeout` after that, and
+    For `flags`, see `flag_names`. Raises `PatternTimeout` if the whole search takes longer than `seconds`, and
     `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)

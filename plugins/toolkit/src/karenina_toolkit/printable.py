@@ -1,4 +1,4 @@
-"""Make text from models and files printable: without control characters, on one line, shortened."""
+"""Making text from models and files printable."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from unicodedata import category, combining, east_asian_width
 
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
-"""The Unicode categories of characters that have no width: marks and format characters."""
+"""The Unicode categories of characters without width: marks and format characters."""
 _SPACES: Final = 8
-"""How many times the shown length is read from a string, because white space is then collapsed."""
+"""How many times the shown length to read from a string, because white space is then collapsed."""
 
 
 def clean(text: str) -> str:
-    r"""Return `text` with unprintable characters replaced, except tabs and line breaks, so that it cannot control the
-    terminal.
+    r"""Replace unprintable characters in `text`, so that it cannot control the terminal.
 
-    White space becomes a plain space, and any other character its code, such as `\x1b`.
+    Tabs and line breaks stay. Other white space becomes a space, and any other character its code, such as `\x1b`.
     """
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 
 
 def in_one_line(text: str) -> str:
-    """Return `text` on one line, with unprintable characters replaced as in `clean` and each run of white space
-    reduced to one space.
-    """
+    """Return `text` on one line, with white space collapsed and unprintable characters replaced as in `clean`."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` on one line of at most `most` characters, ending with an ellipsis if it was cut off."""
+    """Return `text` on one line of at most `most` characters, with an ellipsis if it was cut off."""
     beginning = text[: most * _SPACES]
     line = in_one_line(beginning)
     return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns needed for `text`: two for a wide character, such as an ideograph, and
-    none for a combining mark or a format character.
+    """Return the number of terminal columns that `text` needs.
+
+    Wide characters such as ideographs need two, and combining marks and format characters none.
     """
     if text.isascii():
         return len(text)
@@ -49,10 +47,10 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the first `most` characters of `text`, and a note with the number of characters omitted (empty if none).
+    """Return the first `most` characters of `text`, and a note on how many were left out, if any.
 
-    Line breaks are kept, and other unprintable characters are replaced as in `clean`. `way_on`, which says how to see
-    the rest, is appended to the note.
+    Line breaks stay; other unprintable characters are replaced as in `clean`. `way_on` says how to see the rest, and is
+    added to the note.
     """
     if len(text) <= most:
         return clean(text), ""
@@ -60,13 +58,13 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`.
+    """Return a count with its noun, such as `1 item` or `2,000 items`.
 
-    `noun` is the singular, whose plural must end in -s.
+    `noun` is the singular. Its plural must end in -s.
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _visible(ch: str) -> str:
-    """Return the replacement for a character that is not printable: a space for white space, otherwise its code."""
+    """Return what to print instead of an unprintable character: a space or its code."""
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"

@@ -1,4 +1,4 @@
-"""Helpers for stages: a judge's input, skipping after a failed finding, concurrent calls, and service calls."""
+"""Helpers for stages: input for judges, skipping, concurrent calls and services."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Run awaitables concurrently and return their results in order. For stages that make several calls.
+    """Run awaitables concurrently and return their results in order.
 
-    If one raises, the others still run to completion before the error is raised, because a call in flight must be paid
-    for and its reply is stored. (A task group would cancel them.) If there are several errors, the first is raised,
-    except that a `RunError` or `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is
-    cancelled, all awaitables are cancelled.
+    If one raises, the others still finish before the error is raised, because their calls have to be paid for and their
+    replies are stored. (A task group would cancel them.) If there are several errors, the first is raised, unless there
+    is a `RunError` or `ItemInterrupt`, which concerns more than the stage. If the caller is cancelled, so are the
+    awaitables.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
@@ -42,7 +42,7 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
 
 @dataclass(slots=True)
 class JudgeInput:
-    """The text for a judge, or in `error`, the reason why there is no final message."""
+    """The text for a judge. If there is no final message, `error` says why."""
 
     text: str
     used_full_trace: bool
@@ -50,10 +50,10 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return a judge's input and record it in the result's root fields unless an earlier stage has done so.
+    """Return the input for a judge, and record it in the result, unless an earlier stage has done so.
 
-    The input is the final message or, with `full_trace`, the whole conversation. Without a trace, the raw answer is
-    used for both. The calling stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    This is the final message or, with `full_trace`, the whole conversation. Without a trace, it is the raw answer. The
+    stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -74,11 +74,10 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Return the result of `ask` as a string.
+    """Call `ask` and return its result as a string.
 
-    Raises `PortError` of category `timeout` after `limit` seconds. A `PortError` from `ask` is raised unchanged, and
-    any other error as a permanent `PortError`. A plain function runs in a thread, which is abandoned if it hangs, so
-    that the time limit is always kept.
+    Raises `PortError` with category `timeout` after `limit` seconds. Errors other than `PortError` become a permanent
+    one. A plain function runs in a thread, which is abandoned if it hangs.
     """
     time_out = asyncio.timeout(limit)
     try:
@@ -104,12 +103,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` naming the first of the `findings` that failed the answer. For use in
-    `Stage.should_run`.
+    """Return True, or a `Skip` that names the first finding that failed the answer. Use this in `Stage.should_run`.
 
-    A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
-    SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare each finding as optional. A
-    finding that is not set is treated as passed.
+    Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED and
+    SUFFICIENCY_DETECTED, which fails if it is False. The stage must declare them as optional. A finding that is not set
+    has not failed.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

@@ -1,1 +1,1 @@
-"""Agents whose loop is run by the framework itself: the tool loop, workspace tools, and tool calls written as text."""
+"""Agents whose loop is run by Karenina itself."""

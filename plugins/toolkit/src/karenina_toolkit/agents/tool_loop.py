@@ -1,7 +1,7 @@
-"""The tool loop: what happens between a model's turns, for all adapters in the `tool_loop` tier.
+"""The tool loop, which runs an agent turn by turn.
 
-An adapter implements a `Conversation`, which makes one request and knows its provider's message format; `run_tool_loop`
-does the rest: turns, tools, limits, and the partial trace if it stops early.
+An adapter implements a `Conversation`, which makes a request in its provider's message format. `run_tool_loop` does the
+rest: turns, tools and limits.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
 """Maximum characters and values in all messages of one agent run.
 
-This is more than any model can read, and each turn sends all messages again.
+This is more than any model can read, and every turn sends all messages again.
 """
 
 
 class Conversation(Protocol):
-    """One agent run in the provider's format. Each object serves a single run."""
+    """The conversation of one agent run, in the provider's format."""
 
     @property
     def where(self) -> str:
@@ -39,31 +39,31 @@ class Conversation(Protocol):
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Send the conversation so far and return the model's reply. Raises `PortError` if the request fails.
 
-        A request must not change the conversation, because it may be repeated after a failure. The `tools` are the same
-        for all requests of a run; `first` is true for the first request.
+        This must not change the conversation, because the request may be repeated. `tools` are the same for all
+        requests of a run, and `first` is true for the first one.
         """
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn to the conversation. The turn may also come from the journal."""
+        """Add a turn to the conversation. It may come from the journal."""
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add the results of all tool calls made in the last turn to the conversation."""
+        """Add the results of all tool calls in the last turn."""
 
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
-    """Run the model until it answers without a tool call or has had `options.max_turns` turns, which sets
-    `limit_reached`.
+    """Run an agent until it answers without calling a tool.
 
-    Each request goes through `options.guard`, so that only the failed request is retried. The time limit counts
-    requests and tool calls, but not the waiting between them (`AgentClock`).
+    After `options.max_turns` turns, the run ends and `limit_reached` is set. Each request goes through `options.guard`,
+    so that only the failed request is retried. The time limit covers requests and tool calls, but not the time spent
+    waiting for a slot (`AgentClock`).
 
-    Tool calls that the model wrote as text are carried out too. Those made in the last turn are not, because no turn is
-    left to read their results; neither is a call that was cut off at the token limit. A turn that the provider paused
-    continues in the next one: both count as turns but form one message in the trace. If the turn after tool results is
-    still empty after retries, the trace ends with an empty message.
+    Tool calls that the model wrote as text are run too. Calls in the last turn are not, because there is no turn left
+    to read their results, and neither is a call that was cut off. If the provider pauses a turn, the next turn
+    continues it, and the two form one message in the trace. If a turn after tool results stays empty, the trace ends
+    with an empty message.
 
-    Raises `PortError`, whose `partial` is the trace so far, for a failed request, an expired time limit, an overlong
-    trace or unusable tools.
+    Raises `PortError` if a request fails, the time limit expires, the trace becomes too long or the tools cannot be
+    used. Its `partial` is the trace so far.
     """
     try:
         tools = collect_tools(options)
@@ -77,9 +77,9 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
-    """Run turns until the model answers without a tool call or its last allowed turn is over.
+    """Run turns until the model answers without calling a tool or has no turns left.
 
-    Raises `PortError` if a request fails, unless it is an empty turn after tool results, which ends the run.
+    Raises `PortError` if a request fails. An empty turn after tool results ends the run instead.
     """
     for number in range(1, options.max_turns + 1):
 
@@ -113,10 +113,9 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Return `turn` with any tool calls written in the model's text that the server did not parse.
+    """Move tool calls that the model wrote as text to the turn's tool calls.
 
-    They are removed from the text, and the finish reason `stop` becomes `tool_calls`. A turn with calls that the server
-    parsed is returned unchanged.
+    The finish reason `stop` then becomes `tool_calls`. Turns with calls parsed by the server are returned unchanged.
     """
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
@@ -131,9 +130,10 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
 
 
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
-    """Return the empty turn that ends an agent's run if the turn right after tool results stayed empty, otherwise None.
+    """Return an empty turn if `error` says that the turn after tool results stayed empty.
 
-    The stages decide whether the run has an answer, which may be in the workspace.
+    This ends the run. Stages decide whether there is an answer, which may be in the workspace. Returns None for other
+    errors.
     """
     if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
         return None
@@ -141,10 +141,9 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 
 
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
-    """Return the tool message that answers `call`.
+    """Run a tool call, and return the tool message.
 
-    The last call of a turn that was cut off is not run, because its arguments may be incomplete; the message is an
-    error instead.
+    If the turn was cut off, its last call may be incomplete and is answered with an error.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
@@ -152,11 +151,10 @@ async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Mess
 
 
 class AgentClock:
-    """The clock of one agent run. `where` names the model and its server in error messages.
+    """The clock of one agent run, for its time limit.
 
-    `options` are the options of the run, with a guard that stops the clock while a request waits: for a free slot, for
-    the end of a backoff, or for the journal. The length of these waits depends on the other items in the run and must
-    not make an agent fail.
+    `where` is how error messages refer to the model and its server. The guard in `options` stops the clock while a
+    request waits for a slot, a retry or the journal. These waits depend on other items and must not make an agent fail.
     """
 
     def __init__(self, where: str, options: AgentOptions) -> None:
@@ -167,9 +165,9 @@ class AgentClock:
         self._left: float | None = None
 
     async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
-        """Return the result of `run`. Raises `PortError` of category `timeout` if the time runs out first.
+        """Await `run` and return its result. Raises `PortError` with category `timeout` if the time runs out.
 
-        The `partial` of any `PortError` from `run` is set to the result of `so_far`, the reply so far.
+        `so_far` returns the reply so far, which becomes the `partial` of any `PortError`.
         """
         seconds, setting = self.options.timeout, self.options.timeout_setting
         clock = self._clock = asyncio.timeout(seconds)
@@ -193,10 +191,10 @@ class AgentClock:
             self._clock = None  # a request may be cancelled later
 
     def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
-        """Wrap `guard` so that the clock runs only while the model is being asked, not while the guard waits."""
+        """Wrap `guard` so that the clock only runs while the model is being asked."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            """Call `guard` with the clock stopped; the clock runs only while `ask` is awaited."""
+            """Call `guard` with the clock stopped, except while `ask` runs."""
             self._stop()
             try:
                 return await guard(lambda: self._with_clock(ask), trace)
@@ -206,7 +204,7 @@ class AgentClock:
         return guard_without_clock
 
     async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Await `ask` with the clock running and stop the clock afterwards."""
+        """Await `ask` with the clock running."""
         self._resume()
         try:
             return await ask()
@@ -214,14 +212,14 @@ class AgentClock:
             self._stop()
 
     def _stop(self) -> None:
-        """Stop the clock, keeping the time left. Do nothing if there is no time limit or the time has run out."""
+        """Stop the clock. Does nothing if there is no time limit or no time left."""
         clock = self._clock
         if clock is not None and not clock.expired() and (end := clock.when()) is not None:
             self._left = end - asyncio.get_running_loop().time()
             clock.reschedule(None)
 
     def _resume(self) -> None:
-        """Resume a stopped clock with the time that was left. Do nothing if the clock is not stopped."""
+        """Let a stopped clock continue."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -235,10 +233,10 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message's content, reasoning and tool calls. `where` names the model and its server in the error
-        message.
+        """Add a message's content, reasoning and tool calls.
 
-        Raises `PortError` of category `permanent` if the run exceeds `MOST_OF_A_TRACE`.
+        Raises `PortError` with category `permanent` if the run exceeds `MOST_OF_A_TRACE`. `where` is how the error
+        refers to the model and its server.
         """
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
@@ -262,7 +260,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Add a turn and return its tool calls. A turn that continues a paused one is merged with it."""
+        """Add a turn and return its tool calls. If it continues a paused turn, the two are merged."""
         if self.paused:
             self.trace[-1] = _join(self.trace[-1], turn.message)
         else:
@@ -279,14 +277,14 @@ class _Work:
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply made up of all turns so far. `limit_reached` says whether the turn limit ended the run."""
+        """Return the reply so far. `limit_reached` says whether the turn limit ended the run."""
         return AgentReply(
             tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
         )
 
 
 def _join(before: Message, after: Message) -> Message:
-    """Join a paused turn and the turn that continues it into one message, with the role and ids of `before`."""
+    """Merge a paused turn with the one that continues it, keeping the role and ids of `before`."""
     thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
     return replace(
         before,
@@ -298,9 +296,9 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Return the turn with an id for each call that has none, because results are matched to calls by id.
+    """Give an id to each call that has none, so that results can be matched to calls.
 
-    The new ids contain `number`, the turn's number in the run, which makes them unique.
+    `number` is the number of the turn, which makes the ids unique.
     """
     if all(call.id for call in turn.message.tool_calls):
         return turn

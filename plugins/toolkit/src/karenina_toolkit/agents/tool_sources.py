@@ -1,4 +1,4 @@
-"""Tools from plugins: sources of tools for agents, in addition to their workspaces, and search tools for judges."""
+"""Tools from plugins: sources of tools for agents, and search tools for judges."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class ToolError(Exception):
-    """Raised when a tool refuses a call or fails. The message tells the model what is wrong and how to fix it."""
+    """Raised if a tool refuses a call or fails. The model reads the message and may try again."""
 
 
 class ToolSource(Protocol):
-    """A source of tools from outside Karenina (such as MCP servers) for the models configured to use it.
+    """A source of tools from outside Karenina, such as MCP servers.
 
-    One object serves all models of all runs, and stores nothing about them. Loading it must be cheap: anything needed
-    only by a session is imported when the session is opened.
+    One instance serves all models of all runs, and must not store anything about them. It should be cheap to load:
+    import what a session needs when the session is opened.
     """
 
     @property
@@ -29,38 +29,35 @@ class ToolSource(Protocol):
         """The source's name, as used in messages."""
 
     def applies_to(self, model: ModelConfig) -> bool:
-        """Return whether the model is configured to have tools from this source."""
+        """Return whether the model is configured to use this source."""
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` if the configuration would make every item fail. Does not start a server or
-        process.
+        """Raise `AdapterConfigError` if the tools cannot work as configured. Must not start anything.
 
-        Called before a run, for each model to which the source applies.
+        Called before a run for each model that uses the source.
         """
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Return a context manager that yields the model's tools. It is entered and left in the same task.
 
-        The run opens one session for each model and workspace and shares it among all of that model's agents working
-        there, even if they run concurrently. `workspace` is the folder in which they work, or None. The tools can be
-        called until the block ends, even if their server fails: a failed call raises `ToolError`, which the model
-        reads, and a call to a tool whose server is lost raises `PortError`, which ends the agent's run. Raises
-        `PortError` if the tools are not available, with category `connection` if a retry may help and `permanent` if
-        the configuration is wrong.
+        The run opens one session for each model and workspace, shared by all agents that work there at the same time.
+        `workspace` is their folder, or None. The tools can be called until the block ends. A failed call raises
+        `ToolError`, which the model reads. If the server is lost, the call raises `PortError`, which ends the agent's
+        run. Raises `PortError` if the tools are not available, with category `connection` if a retry may help and
+        `permanent` if the configuration is wrong.
         """
 
 
 class SearchTool(Protocol):
-    """A tool that looks something up, selected in the configuration by its `name`. One object serves all items."""
+    """A search tool, selected in the configuration by its `name`. One instance serves all items."""
 
     name: ClassVar[str]
 
     def unavailable(self) -> str | None:
-        """Return why the tool cannot be used here and how to fix it, or None if it can be used. Makes no request."""
+        """Return why the tool cannot be used and how to fix it, or None. Must not make a request."""
 
     async def search(self, query: str) -> str:
-        """Return the search results as text for a judge.
+        """Search, and return the results as text for a judge.
 
-        If this method raises, the caller continues without results. The category of a `PortError` indicates whether a
-        retry may help.
+        If this raises, the judge continues without results. Raise a `PortError` whose category says whether to retry.
         """

@@ -1,7 +1,7 @@
-"""An agent's tools, and how a tool call by the model becomes a message in the trace.
+"""An agent's tools, and running its tool calls.
 
-An adapter that runs its own tool loop gets its tools from `collect_tools` and answers every call with `run_tool`, so
-all such adapters offer the same tools and report tool failures in the same way.
+Adapters that run their own tool loop get their tools from `collect_tools` and answer calls with `run_tool`, so that all
+of them offer the same tools and report failures in the same way.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""Maximum characters of a tool's result for the model. The rest is cut off, with a note in the result."""
+"""Maximum characters of a tool's result. The rest is cut off, with a note."""
 MOST_ARGUMENTS: Final = 2_000_000
-"""Maximum characters and values in the arguments of one call. A larger call is not carried out."""
+"""Maximum characters and values in the arguments of one call. Larger calls are refused."""
 _LONGEST_NAME: Final = 200
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
-    """Return the tools of an agent run, keyed by name: the tools of its workspace, if it has one, then `options.tools`.
+    """Return the tools of an agent by name: those of its workspace, if any, and `options.tools`.
 
-    Raises `ValueError` if the workspace is not a folder or if two different tools have the same name.
+    Raises `ValueError` if the workspace is not a folder or if two tools have the same name.
     """
     from karenina_toolkit.agents.workspace_tools import (
         make_workspace_tools,  # it loads anyio, which few adapters need at once
@@ -46,16 +46,16 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
 
 
 def describe_origin(tool: Tool) -> str:
-    """Return the origin of a tool for use in messages: its `origin` attribute if it has one, otherwise its class."""
+    """Return where a tool comes from, for use in messages."""
     stated = getattr(tool, "origin", None)
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
-    """Return the tool message that answers `call`. If the tool fails, the message tells the model about the error.
+    """Run a tool call, and return the tool message. If the tool fails, the message contains the error.
 
-    A result of more than `LONGEST_RESULT` characters is cut off, with a note. Raises `PortError` only if the tool does,
-    because the connection to its server is lost and the agent cannot continue without the tool.
+    Results of more than `LONGEST_RESULT` characters are cut off, with a note. Raises `PortError` if the tool does,
+    because the agent cannot continue without it.
     """
     try:
         text = await _result(call, tools)
@@ -73,9 +73,7 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
 
 
 def measure_size(value: object) -> int:
-    """Return the number of characters in all strings of a JSON value, including keys, plus one for each value and each
-    key.
-    """
+    """Measure a JSON value: the number of characters in its strings and keys, plus one for each value and key."""
     size = 0
     waiting = [value]
     while waiting:
@@ -92,10 +90,10 @@ def measure_size(value: object) -> int:
 
 
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
-    """Check the call against the tool's schema, run the tool, and return its result.
+    """Check a call against the tool's schema, run the tool, and return its result.
 
-    Arguments that are null are left out unless the schema allows null. Raises `ToolError` if the tool is unknown or the
-    arguments are unreadable, too large or do not match the schema, and also whatever the tool itself raises.
+    Null arguments are left out unless the schema allows null. Raises `ToolError` if the tool is unknown or the
+    arguments are unreadable, too large or invalid, and any error from the tool itself.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

@@ -1,7 +1,6 @@
-"""The tools that let an agent read and write files in its workspace, and nowhere else.
+"""The tools that let an agent read and write files in its workspace.
 
-Every agent whose adapter runs the tool loop gets these tools, whether it is an answering agent or a judge. An agent
-works in its own copy of the workspace, so it may write there.
+All agents in the tool loop have these tools, including judges. Each works in its own copy of the workspace.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MOST_WRITTEN: Final = 1_000_000
 SEARCH_SECONDS: Final = 10.0
 """Time limit for `search_files` and `read_file`."""
 DEEPEST: Final = 100
-"""Maximum depth of folders in a path, and in lists and searches."""
+"""Maximum depth of folders, in paths as well as in lists and searches."""
 
 _LINE_SHOWN = 300
 _BINARY_LOOK = 8192
@@ -66,7 +65,7 @@ class _Entry:
 
 
 class _WorkspaceTool(ABC):
-    """Base class of the workspace tools. They never leave their folder, and they run in a thread."""
+    """Base class of the workspace tools. They never leave their folder, and run in a thread."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -77,18 +76,17 @@ class _WorkspaceTool(ABC):
         self._root = root
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the tool in a thread and return its result. Raises `ToolError` if the tool refuses the call or fails."""
+        """Run the tool in a thread. Raises `ToolError` if it refuses the call or fails."""
         return await to_thread.run_sync(self._run, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the tool's result. Raises `ToolError` for a refused call and `OSError` for a failed file operation."""
+        """Do the tool's work and return its result. Raises `ToolError` to refuse, and `OSError` if a file fails."""
 
     def locate(self, path: str) -> Path:
-        """Return the resolved path for `path`, which need not exist.
+        """Resolve `path`, which need not exist.
 
-        Raises `ToolError` if the path is outside the workspace or deeper than `DEEPEST`, and `OSError` if there is a
-        symlink loop.
+        Raises `ToolError` if it is outside the workspace or deeper than `DEEPEST`, and `OSError` for a loop of links.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -101,28 +99,26 @@ class _WorkspaceTool(ABC):
         return resolved
 
     def show(self, place: Path) -> str:
-        """Return `place` as a path relative to the workspace, quoted and escaped if it contains unprintable
-        characters.
-        """
+        """Return `place` relative to the workspace, with unprintable characters escaped."""
         path = place.relative_to(self._root).as_posix()
         return path if path.isprintable() else ascii(path)
 
     def open(self, file: Path) -> IO[bytes]:
-        """Open a located file. Raises `ToolError` if it is not a file, and `OSError` if it has become a link."""
+        """Open a file. Raises `ToolError` if it is not a file, and `OSError` if it has become a link."""
         try:
             return open_file(self._root, file)
         except NotAFileError:
             raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
-        """Yield every file, link and empty folder below `folder`, sorted by name; do not follow links.
+        """Yield every file, link and empty folder below `folder`, sorted by name. Links are not followed.
 
-        At the depth `DEEPEST`, a folder itself is yielded and its contents are left out.
+        Folders at the depth `DEEPEST` are yielded without their contents.
         """
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        """Yield the entries below `folder`, which lies `depth` levels below the requested folder."""
+        """Yield the entries below `folder`, which is itself `depth` levels down."""
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -135,7 +131,7 @@ class _WorkspaceTool(ABC):
                 yield entry
 
     def _run(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result of `work`, converting any `OSError` into a `ToolError`."""
+        """Return the result of `work`, raising any `OSError` as a `ToolError`."""
         try:
             return self.work(arguments)
         except OSError as error:
@@ -143,7 +139,7 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
-        """Return the located `path` argument (default: the whole workspace). Raises `ToolError` if nothing is there."""
+        """Resolve the argument `path`, by default the whole workspace. Raises `ToolError` if it does not exist."""
         path = arguments.get("path", ".")
         located = self.locate(path)
         if not located.exists():
@@ -169,10 +165,10 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text starting at `start_line`, up to `MOST_CHARACTERS`, with a note if text is left out.
+        """Return the text from `start_line` on, up to `MOST_CHARACTERS`, with a note if there is more.
 
-        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the path is missing, is not a text file, or the
-        line is not reached in time.
+        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if finding the
+        line takes too long.
         """
         file = self._locate_existing(arguments)
         if not file.is_file():
@@ -195,9 +191,9 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link, and a last line if there are more than the limit.
+        """Return a line for each file, empty folder and link, and another if there are too many.
 
-        If the path is a file, return its line. Raises `ToolError` if nothing is there.
+        For a file, this is just its line. Raises `ToolError` if the path does not exist.
         """
         folder = self._locate_existing(arguments)
         if folder.is_file():
@@ -211,7 +207,7 @@ class ListFiles(_WorkspaceTool):
         return "\n".join(lines) or "(the folder is empty)"
 
     def _line(self, entry: _Entry) -> str:
-        """Return an entry's path, marked if it is a link or folder, and followed by the size if it is a file."""
+        """Return an entry's path, with the size of a file or a mark for links and folders."""
         path = self.show(entry.path)
         if entry.is_link:
             return f"{path} (link)"
@@ -237,10 +233,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matching lines, or `no match`, and the
-        number of files that were not searched.
+        """Return the first `MOST_MATCHES` matching lines as `file:line: text`, or `no match`.
 
-        Raises `ToolError` if the path is missing, the pattern is invalid or the search exceeds its time limit.
+        The number of files that were not searched is added. Raises `ToolError` if the path is missing, the pattern is
+        invalid or the search takes too long.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -273,7 +269,7 @@ class SearchFiles(_WorkspaceTool):
         return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """Return the contents of a text file, or None if it is missing, not text, or larger than `most` bytes."""
+        """Read a text file, or return None if it is missing, not text, or larger than `most` bytes."""
         try:
             with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size
@@ -282,9 +278,9 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield the files to search: `path` if it is a file, otherwise the files below it whose names match `glob`.
+        """Yield the files to search: `path`, or the files below it whose names match `glob`.
 
-        `glob` is compared with the file name only, not with the path to it.
+        Only the name of a file is compared, not its path.
         """
         place = self._locate_existing(arguments)
         if place.is_file():
@@ -307,7 +303,7 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, creating missing folders, and return a sentence stating its new size in characters.
+        """Write the file, creating missing folders, and return a sentence with its new size.
 
         Raises `ToolError` if the content is too long or the path is not a file.
         """
@@ -324,10 +320,10 @@ class WriteFile(_WorkspaceTool):
 
 
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
-    """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
+    """Return the tools for a workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to the workspace; `..`, absolute paths and links that lead outside the workspace are refused.
-    Raises `ValueError` if `workspace` is not a folder.
+    Paths are relative to the workspace. Anything that leads out of it is refused. Raises `ValueError` if `workspace` is
+    not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():
@@ -336,10 +332,10 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 
 
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
-    """Return the text starting at line `first`, up to the limit for one call, with a note if text is left out.
+    """Return the text from line `first` on, up to the limit for one call, with a note if there is more.
 
-    If the file has fewer lines, return a note stating their number. Raises `ToolError` if the line is not reached
-    within `SEARCH_SECONDS`.
+    If the file is shorter, the note says how many lines it has. Raises `ToolError` if finding the line takes longer
+    than `SEARCH_SECONDS`.
     """
     parts: list[str] = []
     room = MOST_CHARACTERS
@@ -367,7 +363,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
-    """Return whether the first bytes of a file contain a zero byte, leaving the file at its start."""
+    """Return whether a file starts with binary data. Its position is reset."""
     binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
     return binary

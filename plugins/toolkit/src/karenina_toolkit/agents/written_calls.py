@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote as text, as happens with small models and with servers that cannot parse their calls.
+"""Tool calls that a model wrote as text, which happens with small models and some servers.
 
 The rules are strict, because an answer may contain JSON that is not a call:
 
@@ -11,7 +11,7 @@ The rules are strict, because an answer may contain JSON that is not a call:
 - An incomplete call, in tags or as the whole message, is a call with unreadable arguments, which the tool loop
   reports to the model. Complete calls before it count too.
 
-Text before the calls is kept as the message's text.
+Text before the calls remains the text of the message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARKS: Final = (
     *("<function=", "invoke name=", "<arg_key>", "<|tool_call", "<\uff5ctool\u2581call\u2581begin\uff5c>"),
     *("[TOOL_CALLS]", "<|python_", "functools[", "<tool_call>"),
 )
-"""Every call in a model family's notation contains one of these, except for calls in plain Python."""
+"""One of these is in every call in a model family's notation, except for calls in plain Python."""
 
 _NAME: Final = r"[\w.-]{1,200}"
 _BEGIN: Final = re.compile(
@@ -91,11 +91,11 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the text before calls in a model family's notation, together with the calls, or None if there are none.
+    """Find calls in a model family's notation. Returns the text before them and the calls.
 
-    The result is also None if any call is malformed or for an unknown tool, if the calls are quoted or in a code fence,
-    or if other text follows them. If `known` maps names to tools, parameters that are not JSON are converted to the
-    types in the tools' schemas. A call that is cut off at the end of the text has unreadable arguments.
+    Returns None if there are none, if any of them is malformed or for an unknown tool, or if they are quoted, fenced or
+    followed by other text. `known` can map names to tools; parameters that are not JSON are then converted to the types
+    in the schemas. A call that was cut off has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -129,8 +129,9 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Return the text before and the JSON after a token that announces JSON calls, or None if there is no such token
-    or it is quoted or in a code fence. The JSON is not parsed.
+    """Find JSON calls after a token that announces them. Returns the text before it, and the JSON.
+
+    The JSON is not parsed. Returns None if there is no such token, or if it is quoted or fenced.
     """
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
@@ -139,9 +140,9 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments in the text of a call, or None if the text is unreadable or names an argument twice.
+    """Read the arguments in the text of a call, or return None if they are invalid.
 
-    `form` is the name of the call's notation in `_BEGIN`, and `types` contains the schemas of the tool's parameters.
+    `form` is the name of the notation in `_BEGIN`, and `types` contains the schemas of the tool's parameters.
     """
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
@@ -158,9 +159,9 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter's value: the text itself if it may be a string or is not JSON, otherwise parsed as JSON.
+    """Return the value of a parameter, which is text if it may be a string and JSON otherwise.
 
-    If `is_text`, the `string` attribute of the call, is `false`, JSON is parsed even if the schema allows a string.
+    `is_text` is the `string` attribute of the call. If it is `false`, the value is always JSON. Invalid JSON is text.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -172,7 +173,7 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
 
 
 def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping[str, Any]:
-    """Return the schemas of a tool's parameters by name. Empty if `known` contains only names or there is no schema."""
+    """Return the schemas of a tool's parameters by name, if they are known."""
     schema: Mapping[str, Any] = known[name].schema if isinstance(known, Mapping) else {}
     properties = schema.get("properties")
     return properties if isinstance(properties, Mapping) else {}
@@ -184,15 +185,15 @@ def is_in_fence(text: str, place: int) -> bool:
 
 
 def is_quoted(text: str, place: int) -> bool:
-    """Return whether the index `place` lies in inline code or follows an opening quotation mark."""
+    """Return whether a position is in inline code or after an opening quotation mark."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line.replace("```", "").count("`") % 2 == 1 or _QUOTED.search(line) is not None
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether a string is a JSON object, or the beginning of one, with nothing after it.
+    """Return whether a string is a single JSON object, possibly cut off.
 
-    An empty string counts as a beginning, and so does invalid JSON that starts with `{`.
+    Invalid JSON counts as cut off if it starts with `{`.
     """
     if not body.startswith("{"):
         return not body
@@ -205,7 +206,7 @@ def _is_one_object(body: str) -> bool:
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
     """Return whether a call with no end was cut off. `begin` is the match of its beginning.
 
-    `body`, the text that follows, must look like the rest of a call. If there is none, the call must start its line.
+    `body` is the text after it, and must look like the rest of a call. If it is empty, the call must start its line.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -213,7 +214,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Remove call wrappers from the end of the text, and white space from both ends."""
+    """Remove call wrappers from the end of the text, and surrounding white space."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()
@@ -221,8 +222,9 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the calls in a text that is a list of Python calls of known tools with literal keyword arguments
-    (`[f(x=1)]`), otherwise None. The first part of the result is always empty.
+    """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`.
+
+    Returns None if the text is anything else. The text before the calls is always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
@@ -238,9 +240,7 @@ def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
 
 
 def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
-    """Return the call in a node. Raises `ValueError` if it is not a call of a known tool with literal keyword
-    arguments.
-    """
+    """Return the call in a syntax node. Raises `ValueError` if it is not a call of a known tool."""
     if (
         not isinstance(node, ast.Call)
         or not isinstance(node.func, ast.Name)
@@ -253,7 +253,7 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the JSON value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` otherwise."""
+    """Return the value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` otherwise."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -282,18 +282,18 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A parsed message: the text around the calls, and the calls in order, most of them without an id."""
+    """A parsed message: the remaining text, and the calls. Most calls have no id."""
 
     text: str
     calls: tuple[ToolCall, ...]
 
 
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
-    """Return the calls of the `known` tools in `text`, together with the rest of the text.
+    """Find calls of the `known` tools in `text`. Returns the calls and the rest of the text.
 
-    If there are no calls, or one of them is invalid or for an unknown tool, the result is the whole text without calls.
-    Incomplete calls at the end have unreadable arguments. If `known` maps names to tools, parameters that are not JSON
-    are converted to the types in the tools' schemas.
+    If any call is invalid or for an unknown tool, no calls are returned. An incomplete call at the end has unreadable
+    arguments. `known` can map names to tools; parameters that are not JSON are then converted to the types in the
+    schemas.
     """
     marked = find_marked_calls(text, known)
     if marked is not None:
@@ -329,7 +329,7 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
     """Return whether the text only mentions calls in tags.
 
-    It does if the tags are quoted, inside a line, or in a fence followed by other text.
+    This is the case if the tags are quoted, inside a line, or in a fence followed by other text.
     """
     if is_quoted(text, first.start()):
         return True
@@ -340,13 +340,13 @@ def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool
 
 
 def _find_last_fence(text: str) -> re.Match[str] | None:
-    """Return the code fence at the end of `text`, or None. Fences followed by other text are part of an answer."""
+    """Return the code fence at the end of `text`, if any. Fences followed by other text belong to an answer."""
     opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
     return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls if `text` consists only of calls of `known` tools, otherwise an empty tuple."""
+    """Parse a text made up only of calls. Returns an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -357,7 +357,7 @@ def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values that make up `text`. Raises `ValueError` if it contains anything else."""
+    """Yield the JSON values in `text`. Raises `ValueError` if it contains anything else."""
     place = 0
     while match := _NEXT.match(text, place):
         value, place = _DECODER.raw_decode(text, match.end())
@@ -365,7 +365,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _parse_call(value: object, known: Collection[str]) -> ToolCall:
-    """Return the call in a JSON value. Raises `ValueError` if the value is not a call of a known tool."""
+    """Return the call in a JSON value. Raises `ValueError` if it is not a call of a known tool."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")
@@ -383,9 +383,9 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Return the calls at the start of a truncated `text` and the rest. There are no calls if it is not truncated.
+    """Find calls in a text that was cut off.
 
-    A truncated call whose known name is complete is included, with unreadable arguments.
+    A call that was cut off after the name of a known tool has unreadable arguments.
     """
     calls: list[ToolCall] = []
     place = 0

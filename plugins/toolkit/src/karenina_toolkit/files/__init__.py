@@ -1,7 +1,7 @@
-"""Files: `read_records` for tabular and JSON data, and `replace_file` for atomic writes.
+"""Reading and replacing files.
 
-`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents within size limits, and records each
-row's place in the file for use in messages. A file that cannot be read raises `FileError`.
+`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON files within size limits, and knows where each
+row is for use in messages. `replace_file` writes atomically.
 """
 
 from karenina_toolkit.files.bounded_files import FileError

@@ -1,7 +1,7 @@
-"""Read untrusted zip archives. Unpacking is bounded, regardless of the sizes stated by the entries.
+"""Reading untrusted zip archives without unpacking too much.
 
-`zipfile` compares an entry with its stated size only after unpacking more than that: up to 2 GB for an entry
-compressed with deflate, and any amount for LZMA or bzip2.
+`zipfile` compares an entry with its stated size only after unpacking it: up to 2 GB for deflate, and any amount for
+LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""The approximate memory needed by an entry.
+"""The approximate memory needed for an entry, in bytes.
 
-The limit on entries is the limit on bytes divided by this: 200,000 by default.
+The limit on bytes divided by this is the limit on entries: 200,000 by default.
 """
 _ERRORS: Final = (
     zipfile.BadZipFile,
@@ -45,7 +45,7 @@ _ERRORS: Final = (
 
 
 class Archive:
-    """An open archive. `names` lists the names of its entries, in order."""
+    """An open archive. `names` lists its entries in order."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, zstandard_extra: str) -> None:
         self._path = path
@@ -58,17 +58,14 @@ class Archive:
         return name in self._archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """Return the contents of an entry.
-
-        Raises `KeyError` if there is no such entry, and `FileError` if the entry cannot be unpacked.
-        """
+        """Read an entry. Raises `KeyError` if it does not exist, and `FileError` if it cannot be unpacked."""
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the contents of an entry in pieces, up to the size stated in the archive.
+        """Yield the contents of an entry in pieces, up to its stated size.
 
-        Raises `FileError` if the entry cannot be unpacked or differs from its stated size or checksum, and `KeyError`
-        if there is no such entry.
+        Raises `KeyError` if the entry does not exist, and `FileError` if it cannot be unpacked or does not have the
+        stated size or checksum.
         """
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
@@ -99,10 +96,9 @@ class Archive:
             raise FileError(self._path, name, what, "get a new copy of the file")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
-        """Yield the unpacked contents of `raw` in pieces of limited size.
+        """Unpack `raw`, yielding pieces of limited size.
 
-        `method` is the compression method from the archive: deflate, Zstandard, or any other number for stored
-        contents.
+        `method` is the compression method in the archive: deflate, Zstandard, or any other number for stored contents.
         """
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
@@ -113,7 +109,7 @@ class Archive:
                 yield piece
 
     def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
-        """Yield the unpacked Zstandard data of `raw` in pieces.
+        """Unpack Zstandard data, yielding pieces.
 
         Raises `FileError` if the library is not installed, and `BadZipFile` if the data is damaged.
         """
@@ -132,7 +128,7 @@ class Archive:
 
 
 def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield the unpacked deflate data of `raw` in pieces. Raises `EOFError` if the data ends too early."""
+    """Unpack deflate data, yielding pieces. Raises `EOFError` if it ends too early."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     while not inflater.eof and (packed := raw.read(_PIECE)):
         while packed:
@@ -145,11 +141,11 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open the zip archive in `file` and yield it.
+    """Open the zip archive in `file`.
 
-    Entries may be stored, or compressed with deflate or Zstandard. In messages, `kind` is what the archive is called,
-    and `zstandard_extra` is the package to install for Zstandard. Raises `FileError` if the archive is damaged, if its
-    stated unpacked size or its number of entries exceeds the limit, or if two entries have the same name.
+    Entries may be stored, or compressed with deflate or Zstandard. Messages call the archive `kind`, and name
+    `zstandard_extra` as the package to install for Zstandard. Raises `FileError` if the archive is damaged, has too
+    many entries, would be too large unpacked, or has two entries of the same name.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:
@@ -172,7 +168,7 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str
 
 
 def _count_entries(file: IO[bytes]) -> int:
-    """Return an upper bound on the number of entries by counting signatures before `zipfile` reads all of them."""
+    """Count signatures for an upper bound on the number of entries, before `zipfile` reads them all."""
     count, end = 0, b""
     file.seek(0)
     while piece := file.read(_PIECE):

@@ -1,7 +1,7 @@
-"""Read untrusted files within a size limit and without waiting for a device.
+"""Reading untrusted files, within a size limit and without waiting for a device.
 
-The limit is 100 MB per file. It can be changed with the `max_bytes` argument of the reading functions or with the
-environment variable `KARENINA_MAX_FILE_BYTES`, but never by the contents of a file.
+The limit is 100 MB per file. Change it with the argument `max_bytes` or the environment variable
+`KARENINA_MAX_FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_toolkit.files.safe_paths import open_folder, resolve_links
 
 MAX_BYTES: Final = 100_000_000
-"""The maximum number of bytes read from a single file by default."""
+"""The default limit on the size of a file, in bytes."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
 """The environment variable that sets a different limit."""
 LONGEST_LINE: Final = 64_000_000
-"""The maximum number of bytes in a line, for files that are read line by line."""
+"""The maximum number of bytes in a line when reading line by line."""
 _PIECE: Final = 1 << 20
 _PATIENCE: Final = 30.0
 """Seconds without data after which reading from a pipe fails."""
@@ -44,10 +44,9 @@ _folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 
 
 class FileError(KareninaError, ValueError):
-    """Raised when a file cannot be read.
+    """Raised if a file cannot be read.
 
-    `where` is the place in the file (empty for the whole file), `what` states the problem, and `cure` says how to fix
-    it.
+    `where` is the place in the file (empty for the whole file), `what` is the problem, and `cure` says how to fix it.
     """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
@@ -60,7 +59,7 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit reading to `max_bytes` per file inside the block. None keeps the current limit.
+    """Limit files to `max_bytes` inside the block. None keeps the current limit.
 
     Raises `ValueError` if `max_bytes` is below 1.
     """
@@ -75,9 +74,9 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Allow only files below `folder` to be opened inside the block, even if a checked path is replaced by a link.
+    """Allow only files below `folder` to be opened inside the block.
 
-    If `folder` is None, all files are allowed.
+    This holds even if a path that was checked before is replaced by a link. If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:
@@ -87,7 +86,7 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the current limit: set by `limit_file_size`, otherwise by the environment, otherwise `MAX_BYTES`.
+    """Return the current limit on the size of a file, in bytes.
 
     Raises `ConfigError` if the environment variable is not a number of bytes.
     """
@@ -108,18 +107,18 @@ def max_file_bytes() -> int:
 
 
 def read_text(path: Path, *, max_bytes: int | None = None) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark. `max_bytes` replaces the current limit.
+    """Read a UTF-8 file, without any byte-order mark. `max_bytes` replaces the current limit.
 
-    Raises `FileError` if the file cannot be read, is larger than the limit, or is not UTF-8.
+    Raises `FileError` if the file cannot be read, is too large, or is not UTF-8.
     """
     return decode_text(read_bytes(path, max_bytes=max_bytes), path)
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or is larger than the limit.
+    """Read a file or pipe. Raises `FileError` if it cannot be read or is too large.
 
-    `max_bytes` replaces the current limit. Pipes are supported for arguments such as `-c <(command)`. Reading from a
-    pipe fails after 30 seconds without data, and also if the pipe is empty.
+    `max_bytes` replaces the current limit. Pipes allow arguments such as `-c <(command)`. Reading from one fails if it
+    is empty or sends nothing for 30 seconds.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -140,10 +139,9 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file in order to read parts of it.
+    """Open a file to read parts of it.
 
-    Raises `FileError` if the file cannot be opened, is not a regular file, or is larger than the limit. There is no
-    limit if `any_size` is set.
+    Raises `FileError` if it cannot be opened, is not a regular file, or is too large. Set `any_size` for no limit.
     """
     try:
         file = _open(path)
@@ -161,10 +159,10 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file, including their line endings.
+    """Yield the lines of an open file with their line endings.
 
-    Raises `FileError` if a line is longer than `LONGEST_LINE` or, unless `any_size` is set, if the file grows beyond
-    the limit while it is being read.
+    Raises `FileError` if a line is longer than `LONGEST_LINE`, or if the file grows beyond the limit in the meantime
+    (unless `any_size` is set).
     """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
@@ -185,7 +183,7 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """Decode the UTF-8 bytes of a file, dropping any byte-order mark. Raises `FileError` if they are not UTF-8."""
+    """Decode UTF-8, dropping any byte-order mark. Raises `FileError` if `data` is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -193,7 +191,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """Return the error for a file that the operating system cannot open or read."""
+    """Return the error for a file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "the file does not exist", "check the path")
     return FileError(
@@ -202,7 +200,7 @@ def unreadable_error(path: Path, error: OSError) -> FileError:
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file larger than the limit `most`. `what` describes the problem, with the file's size."""
+    """Return the error for a file larger than `most` bytes. `what` describes the problem, including the size."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
@@ -214,7 +212,7 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device. Raises `OSError`, including when `open_only_below` forbids the file."""
+    """Open a file without waiting for a device. Raises `OSError` if it cannot be opened or is not allowed."""
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
@@ -225,7 +223,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _open_below(folder: Path, path: Path) -> int:
-    """Return a descriptor for the file `path` in `folder`. Raises `OSError` if the path leads out of the folder."""
+    """Open `path` in `folder`, and return the descriptor. Raises `OSError` if it leads out of the folder."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {folder}")
@@ -242,7 +240,7 @@ def _kind(file: IO[bytes]) -> str | None:
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
-    """Return the error for something that could be opened but is not a regular file."""
+    """Return the error for something that is not a regular file."""
     return FileError(
         path, "", f"the path is {_kind(file)}, not a file", "write the contents to a file and use that file"
     )
@@ -256,9 +254,9 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
-    """Return the contents of a pipe, or slightly more than `most` bytes, which shows that the contents are too large.
+    """Read a pipe, up to slightly more than `most` bytes.
 
-    Raises `FileError` if the pipe ends without any data or sends nothing for 30 seconds.
+    Raises `FileError` if it is empty or sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write the contents to a file and use that file"
@@ -280,15 +278,12 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as text: in bytes below a million (`999,999 bytes`), otherwise in MB.
-
-    Megabytes have at most one decimal place, as in `1.5 MB` and `2,500 MB`.
-    """
+    """Return a number of bytes as text, such as `999,999 bytes`, `1.5 MB` or `2,500 MB`."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
 
 
 def check_unpacked_size(path: Path, size: int) -> None:
-    """Raise `FileError` if `size`, the unpacked size of a file in bytes, is larger than the limit."""
+    """Raise `FileError` if the unpacked size of a file, in bytes, exceeds the limit."""
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)

@@ -1,7 +1,6 @@
-"""JSON documents, paths to the rows in them, and limits on plain values.
+"""JSON documents, paths to the rows in them, and limits on values.
 
-The limits also apply to values from YAML and TOML: nesting depth, the number of digits in an integer, and whether text
-can be encoded.
+The limits on nesting, digits and characters also apply to values from YAML and TOML.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from karenina_toolkit.printable import shorten
 MAX_DEPTH: Final = 200
 """Maximum nesting of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""Maximum number of decimal digits in an integer. Python does not convert longer integers to text."""
+"""Maximum digits in an integer. Python does not convert longer ones to text."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
-"""Maximum number of items in a list or object that are searched for rows."""
+"""Maximum items of a list or object to search for rows."""
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
 """Maximum number of digits in a list index in a path."""
 _BYTES_PER_VALUE: Final = 10
-"""The limit on values is the limit on bytes divided by this; an empty object of two bytes takes 72 in memory."""
+"""The limit on bytes divided by this is the limit on values. An empty object of two bytes takes 72 in memory."""
 _MIN_VALUE_LIMIT: Final = 100_000
 _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -42,8 +41,7 @@ _SHOWN: Final = 200
 
 
 class ValueProblem(NamedTuple):
-    """A problem with a value: `what` states the problem, `cure` says how to fix it, and `path` is its place in the
-    whole value.
+    """A problem with a value: `what` is the problem, `cure` says how to fix it, and `path` is where it is.
 
     Text from the value is never quoted, because it may be an API key.
     """
@@ -54,20 +52,20 @@ class ValueProblem(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The problem's place in the value, such as `metadata.x`. Empty for the whole value."""
+        """Where the problem is, such as `metadata.x`. Empty for the whole value."""
         return ".".join(str(part) for part in self.path)
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return whether `text` contains half of a surrogate pair, which cannot be encoded in a file or a request."""
+    """Return whether `text` contains half of a surrogate pair, which cannot be encoded."""
     return not text.isascii() and _HALF.search(text) is not None
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in `value`, which was parsed from the JSON string `text`, or None if there is none.
+    """Find a problem in `value`, which was parsed from the JSON string `text`.
 
-    The value is searched only if the text has many brackets or, if `halves` is set, escaped surrogates. If `halves` is
-    false, lone surrogates are no problem.
+    The value is only searched if the text has many brackets or escaped surrogates. Set `halves` to False to allow lone
+    surrogates.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -75,10 +73,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in a value made up of lists, mappings and scalars, or None if there is none.
+    """Find a problem in a value made up of lists, mappings and scalars.
 
-    If there are several problems, it may be any of them. If `halves` is false, strings are not searched for lone
-    surrogates.
+    If there are several, any of them is returned. Set `halves` to False to allow lone surrogates.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -97,9 +94,9 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return any problem with the value at `path` itself, regardless of the values in it, or None if there is none.
+    """Find a problem with the value at `path`, not looking at the values inside it.
 
-    If `halves` is false, lone surrogates are no problem.
+    Set `halves` to False to allow lone surrogates.
     """
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"the value is nested more than {MAX_DEPTH} levels deep", "reduce the nesting", path[:3])
@@ -117,11 +114,11 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
 
 
 class _DuplicateKey(ValueError):
-    """Raised when an object has two different values for the same key."""
+    """Raised if an object has different values for the same key."""
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of an object as a dict. Raises `_DuplicateKey` if a key has two different values."""
+    """Convert the entries of an object to a dict. Raises `_DuplicateKey` if a key has different values."""
     by_key = dict(pairs)
     if len(by_key) < len(pairs):
         for key, value in pairs:
@@ -134,9 +131,9 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
-    """Return the JSON value of a file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects it.
+    """Read a JSON file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects it.
 
-    `encoding` and `surrogates` are as in `parse_json`.
+    `encoding` and `surrogates` are the same as in `parse_json`.
     """
     return parse_json(bounded_files.read_bytes(path), path, encoding=encoding, surrogates=surrogates)
 
@@ -144,13 +141,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text read from the file `path`. Raises `FileError` if the text is rejected.
+    """Parse JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit.
 
-    `where` is the text's place in the file, for use in messages. Bytes are UTF-8 or have the given `encoding`, unless
-    they start with a byte-order mark. NaN and the infinities are allowed, because Python writes them. Rejected are
-    objects with different values for the same key, values nested too deeply, more than ten million values (a tenth of
-    the limit on bytes), and integers with thousands of digits. Lone surrogates (halves of characters) are also
-    rejected, unless `surrogates` is set.
+    `where` is the place of the text in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
+    unless there is a byte-order mark. NaN and the infinities are allowed, because Python writes them. Objects with
+    different values for the same key are rejected, as are deep nesting, more than ten million values (a tenth of the
+    limit on bytes), integers with thousands of digits, and lone surrogates unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -177,19 +173,19 @@ def parse_json(
 def _count_values(text: str, limit: int) -> int:
     """Return an upper bound on the number of values.
 
-    Punctuation inside strings is counted too, unless that makes the bound exceed `limit`.
+    Punctuation in strings is ignored only if it matters for `limit`.
     """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows at the path `rows` of a JSON document, or the items of a list if there is no path.
+    """Yield the rows at the path `rows` of a JSON document. Without a path, the document must be a list.
 
-    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` means every item of a
-    list or an object. For a list, a trailing `*` may be left out. A number is the index of an item in a list. The
-    scalars of the objects along the path are the `outer` values of a row. Raises `FileError` if the path leads nowhere,
-    if there is no path and the document is not a list, or if the rows have too many cells.
+    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`. `*` stands for every item of a list
+    or object, and may be left out at the end for a list. A number is an index. The scalars of the objects along the
+    path are the `outer` values of a row. Raises `FileError` if the path leads nowhere, if it is missing and the
+    document is not a list, or if the rows have too many cells.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
@@ -219,11 +215,10 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, which was reached by following the first `at` parts of the path.
+        """Yield the rows in `value`, after following the first `at` parts of the path.
 
-        `place` is the way to the value with indices and keys for `*`, `around` contains the objects along it, each with
-        its path, and `key` is the last key that a `*` stood for. Raises `FileError` if the rest of the path leads
-        nowhere.
+        `place` is the path so far, with indices and keys in place of `*`. `around` contains the objects along it with
+        their paths, and `key` is the last key for a `*`. Raises `FileError` if the rest of the path leads nowhere.
         """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
@@ -258,10 +253,10 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Return up to three paths to rows in a JSON document, starting with the path that has the most rows.
+    """Suggest up to three paths to rows in a JSON document, the one with the most rows first.
 
-    Rows are objects in a list, or two or more objects that are values of an object and have a key in common. Only the
-    first items of each list or object are searched.
+    Rows are the objects in a list, or the values of an object if they are objects that share a key. Only the first
+    items of each list or object are searched.
     """
     counts: dict[str, int] = {}
     _find_rows(document, (), counts)
@@ -269,7 +264,7 @@ def suggest_rows(document: Any) -> list[str]:
 
 
 def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
-    """Add the paths to rows in `value` to `counts`, with their numbers of rows. `parts` is the path to the value."""
+    """Add the paths to rows in `value` to `counts`. `parts` is the path to the value."""
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))

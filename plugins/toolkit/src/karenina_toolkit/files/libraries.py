@@ -1,4 +1,4 @@
-"""Formats that need a library: Excel and Parquet. The library is imported when a file is read."""
+"""Formats that need a library: Excel and Parquet."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _MIN_ELEMENT_LIMIT: Final = 250_000
 _CELLS_PER_ELEMENT: Final = 20
-"""The limit on XML elements held at the same time is the limit on cells divided by this: 250,000 by default."""
+"""The limit on cells divided by this is the limit on XML elements at a time: 250,000 by default."""
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
-"""The currency sign in a cell's format: `[$EUR-407]`, `"$"#,##0`; `[$-409]` is a language."""
+"""The currency sign in a cell's format, as in `[$EUR-407]` and `"$"#,##0`. `[$-409]` is a language."""
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
@@ -34,10 +34,10 @@ _MOST_FORMULAS: Final = 1000
 
 @dataclass(slots=True)
 class SheetFacts:
-    """What a workbook contains apart from the cells that are read. All lists are empty if `any_size` is set.
+    """What else is in a workbook, besides the cells that are read. Everything is empty if `any_size` is set.
 
-    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas whose values are not
-    stored, and `others` the titles of the other sheets that have cells.
+    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas but no stored value, and
+    `others` the titles of other sheets with cells.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -46,12 +46,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of `sheet` (default: the first one), each with its number. Percentages and amounts of money are
-    strings, and empty strings are None.
+    """Yield the rows of `sheet`, or of the first one, with their numbers.
 
-    The caller's `facts` object is filled in before the first row is yielded. `any_size` lifts the limits. `package` is
-    the distribution whose extra installs the library, for use in messages. Raises `FileError` if the file cannot be
-    read, exceeds a limit, or has no such sheet.
+    Percentages and amounts of money become strings, and empty strings None. `facts` is filled in before the first row.
+    `any_size` lifts the limits. `package` is the distribution whose extra installs the library, for use in messages.
+    Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -95,7 +94,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a workbook reader that skips chart sheets, because openpyxl cannot read all of them.
+    """Return a workbook reader that skips chart sheets, which openpyxl cannot always read.
 
     Raises `ImportError` if openpyxl is not installed.
     """
@@ -103,10 +102,7 @@ def _make_reader_class() -> type[ExcelReader]:
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
     class Reader(ExcelReader):
-        """A reader that does not read chart sheets.
-
-        Their positions are kept, because names refer to sheets by position.
-        """
+        """A reader that skips chart sheets but keeps their positions, because names refer to them."""
 
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
             """Add a chart sheet without reading it."""
@@ -117,7 +113,7 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value. Percentages and amounts of money become strings with the symbol shown in the sheet.
+    """Return a cell's value, with percentages and amounts of money as they are shown in the sheet.
 
     An empty string becomes None.
     """
@@ -132,9 +128,9 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return an Excel cell as a JSON value. Whole numbers become integers; dates and times are in ISO 8601 format.
+    """Return an Excel cell as a JSON value. Whole numbers become integers, and times are in ISO 8601 format.
 
-    A time of midnight is dropped from a date. Values of other types become strings.
+    Midnight is dropped from a date. Values of other types become strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
@@ -145,17 +141,17 @@ def plain_cell(cell: Any) -> Any:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """Return the innermost error in the chain of causes and contexts of `error`."""
+    """Return the innermost error in a chain of causes."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Return the checked parts of an Excel file, keyed by name.
+    """Check the parts of an Excel file, and return them by name.
 
-    Raises `FileError` if there are too many unpacked bytes, cells or elements. After this check, openpyxl unpacks no
-    more than that, because every part has its stated size.
+    Raises `FileError` if there are too many bytes, cells or elements. openpyxl will not unpack more than that, because
+    every part has its stated size.
     """
     from karenina_toolkit.files.archives import open_archive
 
@@ -168,9 +164,9 @@ def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _Part
 
 
 class _PartCheck:
-    """Counts the cells and XML elements in one part of an Excel file and collects the facts for `SheetFacts`.
+    """Counts the cells and XML elements in one part of an Excel file, and collects what `SheetFacts` needs.
 
-    openpyxl builds a tree for each part that it reads and frees a row or a shared string only when it is complete.
+    openpyxl builds a tree for each part, and frees a row or shared string only when it is complete.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -188,10 +184,9 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Read a part to its end, collecting its facts. Parts that are not XML are not examined.
+        """Read the whole part. Parts that are not XML are skipped.
 
-        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if the XML declares
-        entities.
+        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if entities are declared.
         """
         from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -208,7 +203,7 @@ class _PartCheck:
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Count an element at its start tag. Raises `FileError` if there are too many cells or XML elements."""
+        """Count an element when it starts. Raises `FileError` if there are too many."""
         if tag.startswith(_SHEETS):
             self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
@@ -233,7 +228,7 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record hidden columns, whether the sheet has values, and any cell with a formula until its value is seen."""
+        """Note hidden columns, values, and formulas whose value has not been seen yet."""
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.
@@ -250,12 +245,12 @@ class _PartCheck:
                 self.hidden += range(int(attributes["min"]) - 1, last)
 
     def _value(self, text: str) -> None:
-        """Note that the current cell's formula has a stored value, unless `text` is blank."""
+        """Note that the formula in the current cell has a value, unless `text` is blank."""
         if text.strip():
             self._formula = None
 
     def _end(self, tag: str) -> None:
-        """Leave the element at its end tag. At the end of a cell, record a formula without a value."""
+        """Leave an element. At the end of a cell, record a formula without a value."""
         self._level = max(self._level - 1, 0)
         if tag == f"{_SHEETS}c":
             if self._formula is not None and len(self.without_value) < _MOST_FORMULAS:
@@ -273,11 +268,11 @@ def _refuse_entity(*declaration: Any) -> None:
 
 
 class ParquetRows:
-    """The rows of a Parquet file, with their `columns` and the file's `metadata`.
+    """The rows of a Parquet file, with its `columns` and `metadata`.
 
-    Raises `FileError`, even during iteration, if the file cannot be read or, unless `any_size` is set, is too large
-    when unpacked. `only` names the columns to read (None for all); `columns` lists all of them anyway. `package` is the
-    distribution whose extra installs the library, for use in messages.
+    Set `only` to read some of the columns; `columns` still lists them all. `any_size` lifts the limit on the unpacked
+    size. `package` is the distribution whose extra installs the library, for use in messages. Raises `FileError`, even
+    during iteration, if the file cannot be read or is too large.
     """
 
     def __init__(
@@ -315,15 +310,15 @@ class ParquetRows:
             raise self._error(error, count) from error
 
     def _error(self, error: BaseException, count: int) -> FileError:
-        """Return the error for data that cannot be read after `count` rows."""
+        """Return the error for data that is unreadable after `count` rows."""
         what = f"the Parquet data cannot be read: {_one_line(error)}"
         return FileError(self._path, f"after row {count}" if count else "", what, "get a new copy of the file")
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the error for a library that is needed to read `what` and is not installed.
+    """Return the error for a missing library. `what` is what it is needed for.
 
-    `error` contains the library's name; `package` is the distribution to install.
+    `error` names the library, and `package` is the distribution to install.
     """
     name = (error.name or "a library").partition(".")[0]
     cure = f"install it with: {install_command(package)}"
@@ -331,5 +326,5 @@ def missing_library(path: Path, what: str, error: ImportError, package: str) -> 
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the message of `error` on one line, truncated to 200 characters."""
+    """Return the message of `error` on one line of at most 200 characters."""
     return " ".join(str(error).split())[:_LONGEST_REASON]

@@ -1,4 +1,4 @@
-"""`read_records`, which reads the records of a file one at a time."""
+"""Reading the records of a file one at a time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ _BLANK: Final = " \t\r\n\ufeff"
 
 
 class Records(Iterator[Record]):
-    """The records of an open file, which can be read only once. Reading to the end or leaving the context closes the
-    file.
+    """The records of an open file, which can be read once. The file is closed at the end.
 
     - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have their own keys.
     - `metadata`: the metadata of a Parquet file.
@@ -31,7 +30,7 @@ class Records(Iterator[Record]):
     - `other_sheets`: the workbook's other sheets that have cells, if the caller did not name a sheet.
     - `warnings`: about hidden columns and formulas without a value in a sheet.
 
-    Iteration raises `FileError` if a row cannot be read.
+    Iterating raises `FileError` if a row cannot be read.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Records(Iterator[Record]):
             return self._next()
 
     def _next(self) -> Record:
-        """Return the next record. Raises `StopIteration` at the end, and `FileError` if a row cannot be read."""
+        """Return the next record. Raises `FileError` if it cannot be read."""
         record: Record = next(self._rows)
         return record
 
@@ -92,10 +91,10 @@ def read_records(
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
 ) -> Records:
-    """Open a record file: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
-    suffix.
+    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON.
 
-    JSON lines, CSV and Parquet are read row by row, in constant memory; a JSON document is read as a whole.
+    `suffix` defaults to that of the file name. JSON lines, CSV and Parquet are read row by row, in constant memory; a
+    JSON document is read as a whole.
 
     - CSV: the first row that is not empty names the columns. If `delimiter` is not set, it is the most frequent of
       comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows
@@ -105,13 +104,13 @@ def read_records(
     - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
       `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
 
-    In tables, a column without a name is called `Unnamed: 0`, numbered by position from 0, and `only` limits the
-    columns that rows have.
+    In tables, a column without a name is called `Unnamed: 0` or similar, by its position. Use `only` to limit the
+    columns of the rows.
 
-    Text is UTF-8, or has the given `encoding`; a byte-order mark of UTF-8, UTF-16 or UTF-32 takes precedence over both.
-    With `encoding="auto"`, UTF-16 without a mark and cp1252 are recognized, and named in `encoding_note`. `surrogates`
-    allows lone surrogates in JSON, which cannot be written back to a file. With `keep_problems`, a line of JSON that
-    cannot be read, or a row with more cells than columns, becomes a record with a `problem`, and no error is raised.
+    Text is decoded as UTF-8 or with `encoding`, unless there is a byte-order mark. With `encoding="auto"`, UTF-16
+    without a mark and cp1252 are recognized, and named in `encoding_note`. Set `surrogates` to allow lone surrogates in
+    JSON, which cannot be written back to a file. With `keep_problems`, unreadable JSON lines and rows with too many
+    cells do not raise an error but become records with a `problem`.
 
     The limits are:
 
@@ -122,13 +121,13 @@ def read_records(
     - Excel: 250,000 XML elements in one row, and as many outside of rows
 
     `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
-    CSV rows. `any_size`, for files written by the user, lifts them, except for JSON documents, pipes and the lines of
+    CSV rows. For files written by the user, `any_size` lifts them, except for JSON documents, pipes and the lines of
     text files. `package` is the distribution whose `excel` and `parquet` extras install the libraries, for use in
     messages.
 
-    Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
-    encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a
-    row with more cells than columns.
+    Raises `FileError`, with the place in the file and how to fix it, if the file cannot be read, the encoding is
+    unknown, the delimiter is not one character, there are no rows at the path, two columns have the same name, or a row
+    has more cells than there are columns.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -156,7 +155,7 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield a warning about formulas without a stored value, and one about hidden columns that have a name."""
+    """Yield a warning about formulas without a stored value, and one about hidden columns."""
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
@@ -187,7 +186,7 @@ def _read_csv(
 ) -> Generator[Any, None, None]:
     """Yield the columns, metadata and encoding note of a CSV file, then its records.
 
-    The parameters are as in `read_records`.
+    For the parameters, see `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -196,7 +195,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Return the encoding to read with and a note about it. Only `auto` is resolved; None means UTF-8."""
+    """Resolve the encoding `auto`. Returns the encoding, or None for UTF-8, and a note about it."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)
@@ -213,9 +212,9 @@ def _read_table(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a table, then its records. `unit` names a row in messages.
+    """Yield the columns, metadata and encoding note of a table, then its records.
 
-    `cells` are the rows, including the header. `only`, `any_size` and `keep_problems` are as in
+    `cells` are the rows, including the header. Messages call a row `unit`. For the other parameters, see
     `read_records`.
     """
 
@@ -231,7 +230,7 @@ def _read_table(
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
     """Yield the columns, metadata and encoding note of a Parquet file, then its records.
 
-    The parameters are as in `read_records`. The columns include those that are not in `only`.
+    All columns are listed, even with `only`. For the parameters, see `read_records`.
     """
     with bounded_files.open_file(path, any_size=any_size) as file:
         parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
@@ -257,8 +256,7 @@ def _read_lines(
 ) -> Generator[Any, None, None]:
     """Yield empty columns and metadata and the encoding note of a JSON lines file, then its records.
 
-    Blank lines are skipped. With `keep_problems`, a line that cannot be read becomes a record with a `problem`. The
-    other parameters are as in `read_records`.
+    For the parameters, see `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -290,7 +288,7 @@ def _read_lines(
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:
-    """Return a line as a stripped string, empty for a blank line. Raises `FileError` if its bytes are not UTF-8."""
+    """Decode and strip a line, which may be blank. Raises `FileError` if it is not UTF-8."""
     if isinstance(line, str):
         return line.strip(_BLANK)
     try:

@@ -15,7 +15,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
-"""Maximum characters of a file's name repeated in its temporary file's name. Names are limited to 255 bytes."""
+"""Maximum characters of a file's name to use in that of its temporary file. Names are limited to 255 bytes."""
 
 
 def replace_file(
@@ -27,30 +27,28 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace the contents of a file atomically: readers see the old file or the new one, never a partial file.
+    """Replace a file atomically: readers see the old contents or the new, never a part of them.
 
-    `write` receives a new file in the same folder, which is renamed to `path` once it is complete. If anything fails
-    before that, the old file is kept and the new one is removed. If the process is killed, it leaves the old or the new
-    file behind, and perhaps a file `.NAME.RANDOM.new`, which is never read. Of concurrent writers, the last one wins.
+    `write` is called with a new file in the same folder, which is renamed to `path` when it is complete. If anything
+    fails before that, the old file stays and the new one is removed. If the process is killed, a file
+    `.NAME.RANDOM.new` may remain, but it is never read. If several processes write at the same time, the last one wins.
 
-    - `private`: the file can only be read and written by its owner, from its creation on. Otherwise a new file gets
-      the permissions allowed by the umask, and a replaced file keeps its own; set-user-ID and set-group-ID are
-      dropped.
-    - `follow`: a link at `path` is followed, so that its target is replaced and the link stays. Otherwise a link is
-      refused: following it would write to a location that the name does not show, and replacing it would detach the
-      name from its target, both silently.
-    - `sync`: the contents and the name are on disk when the function returns, so they survive a power failure.
-      Otherwise they survive only the end of this process.
-    - `dir_fd`: an open folder that contains `path`, which must then be a bare name; nothing swapped in above that
+    - `private`: only the owner can ever read or write the file. Otherwise a new file gets the permissions allowed by
+      the umask, and a replaced file keeps its own; set-user-ID and set-group-ID are dropped.
+    - `follow`: replace the target of a link at `path`. Otherwise links are refused, because following one would write
+      to a place that the name does not show, and replacing it would detach the name from its target.
+    - `sync`: wait until contents and name are on disk, so that they survive a power failure. Otherwise they only
+      survive the end of this process.
+    - `dir_fd`: an open folder that contains `path`, which must then be a bare name. Nothing swapped in above that
       folder can lead out of it.
 
-    The file gets a new inode: other hard links keep the old contents. The file at `path` is checked once the new one is
-    complete, so `write` may rename an earlier file.
+    Other hard links to the file keep the old contents. `path` is checked when the new file is complete, so `write` may
+    rename an earlier file.
 
-    Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is
-    read-only, a folder, a pipe, a device or a link; and for a full disk. Errors from `write` are raised unchanged,
-    except that an `OSError` without a file name gets `path` as its name. Raises `ValueError` if `dir_fd` is set and
-    `path` is not a bare name or `follow` is set.
+    Raises `OSError` with `path` as its `filename` if no file can be created in the folder, if `path` is read-only, a
+    folder, a pipe, a device or a link, or if the disk is full. Errors from `write` are not changed, but an `OSError`
+    without a file name gets `path`. Raises `ValueError` if `dir_fd` is used with `follow` or with anything but a bare
+    name.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
@@ -90,7 +88,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Flush the entries of a folder, passed as a path or descriptor, to disk. Errors are ignored."""
+    """Flush the entries of a folder to disk. Errors are ignored."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:
@@ -101,10 +99,10 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the file's permissions, or None if there is no file. Raises `OSError` if the file must not be replaced.
+    """Return the permissions of the file to replace, or None if there is none.
 
-    The file must be a regular, writable file. A relative `path` is relative to the folder `dir_fd`, if set. `shown` is
-    the path for the error.
+    Raises `OSError` unless it is a regular, writable file. `path` may be relative to `dir_fd`. `shown` is the path for
+    the error.
     """
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
@@ -122,9 +120,9 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return a system error as an error about `path`, with `before` prepended to its message.
+    """Return an error about `path`, with `before` at the start of its message.
 
-    An error without an error number does not get the path.
+    Errors without a number do not get the path.
     """
     if error.errno is None:
         return OSError(f"{before}{error}")

@@ -1,7 +1,7 @@
-"""Paths that stay in a folder: checking file names and opening files without following links.
+"""Paths that stay in a folder, and opening files without following links.
 
-A path is first resolved and checked. It is then opened component by component, each relative to the folder before it,
-so that nothing swapped in after the check can lead out of the folder. This way of opening requires a POSIX system.
+A path is resolved and checked, then opened component by component, so that nothing swapped in after the check can lead
+out of the folder. This requires a POSIX system.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ class NotAFileError(OSError):
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether `text` is a word that cannot be a path: a letter or digit, then letters, digits and `._-`."""
+    """Return whether `text` is a single word, and so cannot be a path.
+
+    It must start with a letter or digit, followed by letters, digits and `._-`.
+    """
     return _PLAIN_NAME.fullmatch(text) is not None
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether the path `name`, relative to `folder`, stays in the folder once all links are resolved.
+    """Return whether `name`, relative to `folder`, stays in the folder when links are resolved.
 
-    The path need not exist. The result is False if the links form a loop or the name is invalid.
+    The path need not exist. Returns False if the name is invalid or links form a loop.
     """
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
@@ -44,9 +47,9 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Return `path` with all links resolved; it need not exist. Raises `OSError` if there is a symlink loop.
+    """Resolve all links in `path`, which need not exist. Raises `OSError` for a loop of links.
 
-    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and later versions raise nothing.
+    Unlike `Path.resolve`, this does the same in all versions of Python.
     """
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -57,7 +60,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return a message if two `files` are the same, even under different names or through a link, otherwise None."""
+    """Return a message if two `files` are the same file, even under different names."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:
@@ -74,10 +77,10 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor for `folder`, which must be `root` or below it. With `make`, missing folders are created.
+    """Open `folder`, which must be `root` or below it, and yield its descriptor.
 
-    `root` must be a resolved path. Raises `OSError`, including when any part of the path is a link, even in the path of
-    `root`.
+    With `make`, missing folders are created. `root` must be resolved. Raises `OSError` if the folder cannot be opened
+    or any part of the path is a link, even in `root`.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {root}")
@@ -96,7 +99,7 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
 
 
 def _open_root(root: Path) -> int:
-    """Return a descriptor for the folder `root`. Raises `OSError` if any part of its path is a link."""
+    """Open the folder `root`, and return its descriptor. Raises `OSError` if any part of its path is a link."""
     if not hasattr(os, "O_PATH"):  # macOS refuses links anywhere in a path if it is asked to
         return os.open(root, FOLDER | getattr(os, "O_NOFOLLOW_ANY", 0))
     # O_PATH: to pass through a folder, the permission to list it is not needed.
@@ -112,18 +115,19 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` for reading in binary mode.
+    """Open a regular file below `root` to read bytes.
 
-    Raises `OSError`, including for links in the path, and `NotAFileError` for folders, FIFOs and devices.
+    Raises `OSError` if it cannot be opened or there is a link in its path, and `NotAFileError` for folders, FIFOs and
+    devices.
     """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file in a folder, passed as an open descriptor, for reading in binary mode.
+    """Open a regular file in a folder, given by its descriptor, to read bytes.
 
-    Raises `OSError`, including for links, and `NotAFileError` for folders, FIFOs and devices.
+    Raises `OSError` if it cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,4 +1,4 @@
-"""Digests of folders whose files affect results, so that changes to the files are noticed."""
+"""Digests of folders whose files affect results."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Final
 from karenina_core.models.source_folder import SourceFolder
 
 MOST_READ: Final = 10_000_000_000
-"""Maximum number of bytes hashed in a folder. For any further files, only size and modification time are used."""
+"""Maximum bytes to hash in a folder. Beyond it, only sizes and modification times are used."""
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
-    """Return the digests of `sources` in order, separated by spaces, or an empty string if there are no sources."""
+    """Return the digests of `sources` in order, separated by spaces."""
     return " ".join(digest_folder(source) for source in sources)
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder, except those that `source` ignores.
+    """Return a digest of the names and contents of the files in a folder, except those that `source` ignores.
 
-    For unreadable files, only the names count, and after `MOST_READ` bytes only names, sizes and modification times.
-    The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
-    is not followed, and a folder that is the target of several links is read only once.
+    It does not depend on where the folder is. Only the names of unreadable files count, and after `MOST_READ` bytes
+    only names, sizes and modification times. Links out of `source.within` (default: the folder) are not followed, and a
+    folder with several links to it is read once.
     """
     digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
@@ -55,7 +55,7 @@ def digest_folder(source: SourceFolder) -> str:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder, or an empty list if the folder cannot be read."""
+    """Return the entries of a folder. Empty if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -64,7 +64,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _target(link: Path) -> Path:
-    """Return the target of a link, or the link itself if it cannot be resolved, for example in a loop."""
+    """Return the target of a link, or the link itself if it cannot be resolved."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):
@@ -72,10 +72,10 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """Return a digest of the file's contents, and the number of the folder's bytes that may still be read.
+    """Digest a file, and return how many bytes of the folder may still be read.
 
-    A file larger than `room` is not read: its size and modification time are used instead of a digest, and no bytes are
-    left. The digest of an unreadable file is empty.
+    If the file is larger than `room`, its size and modification time are used, and no bytes are left. The digest of an
+    unreadable file is empty.
     """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.

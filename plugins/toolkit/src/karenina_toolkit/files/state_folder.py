@@ -1,4 +1,4 @@
-"""The folder for the state of a user's runs, checked to ensure that no other user can have written to it."""
+"""The folder for the state of a user's runs, which no other user may write to."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from karenina_core.errors import ConfigError
 
 MOST_BYTES: Final = 100_000_000
-"""Maximum size of a file in the folder. Karenina never writes a larger one."""
+"""Maximum size of a file in the folder. Karenina writes no larger ones."""
 
 
 class UserStateError(ConfigError):
-    """Raised when the state folder, or a file in it, cannot be trusted or read."""
+    """Raised if the state folder or a file in it cannot be read or trusted."""
 
     def __init__(self, problem: str) -> None:
         super().__init__([problem])
@@ -23,9 +23,9 @@ class UserStateError(ConfigError):
 def state_folder() -> Path:
     """Return the user's state folder, which may not exist.
 
-    It is `KARENINA_STATE_HOME` if that is set, otherwise `karenina` in `XDG_STATE_HOME` if that is set, otherwise
-    `~/.local/state/karenina`. Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no
-    home folder; a relative `XDG_STATE_HOME` is ignored, as the XDG specification requires.
+    This is `KARENINA_STATE_HOME`, or `karenina` in `XDG_STATE_HOME`, or `~/.local/state/karenina`, whichever is set.
+    Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no home folder. A relative
+    `XDG_STATE_HOME` is ignored, as its specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
@@ -42,10 +42,9 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Create a folder below the state folder that only the user can access, or restrict an existing one to the user.
+    """Create a folder that only the user can access, or restrict an existing one.
 
-    Raises `UserStateError` if the folder exists and others can put files into it, and `OSError` if it cannot be
-    created.
+    Raises `UserStateError` if others can put files into an existing folder, and `OSError` if it cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
@@ -53,8 +52,9 @@ def make_own_folder(folder: Path) -> None:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise `UserStateError` if others can put files into the folder, if it belongs to another user, or if it is a
-    link or a file, and `FileNotFoundError` if it does not exist.
+    """Raise `UserStateError` if others can put files into the folder, or if it is not the user's own folder.
+
+    Links and files are not accepted. Raises `FileNotFoundError` if the folder does not exist.
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -70,9 +70,9 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file must not be used, because others may have accessed it or it is too large, otherwise None.
+    """Return why an open file must not be used: others may have changed it, or it is too large.
 
-    `found` is the status of the open file.
+    `found` is the status of the file. Returns None if it is fine.
     """
     if not stat.S_ISREG(found.st_mode):
         return "the path is not a regular file"

@@ -1,4 +1,4 @@
-"""`Record`, a row of a file, and tables, which have column names in the first row and records below."""
+"""Records and tables. A table has its column names in the first row."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix for the names of nameless columns, as in pandas, which writes its index without a name."""
+"""The prefix for nameless columns. pandas uses it too, and writes its index without a name."""
 _MOST_UNNAMED: Final = 20
-"""Maximum number of nameless columns after the last named one. Spreadsheets may have thousands of empty ones."""
+"""Maximum nameless columns after the last named one. Spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
-"""Maximum characters in a CSV row. Python's reader needs about 10 bytes of memory for each."""
+"""Maximum characters in a CSV row. Python's reader needs about 10 bytes for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts as, in addition to its own cells."""
+"""The number of cells that each row counts as, besides its own."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
-"""The limit on cells is the limit on bytes divided by this: five million cells by default."""
+"""The limit on bytes divided by this is the limit on cells: five million by default."""
 
 
 @dataclass(slots=True)
 class Record:
-    """A row of a record file, with its place in the file for use in messages.
+    """A row of a file, with its place in the file for use in messages.
 
-    `where` is the place in the `file`: `line 3` in text (the line where the row ends), `row 3` in a sheet or a Parquet
-    file, or `data.0.qas.1` in a JSON document. `number` is the line or the row as a number; in JSON documents, rows are
-    counted from 1.
+    `where` is the place in the `file`: `line 3` in text (where the row ends), `row 3` in a sheet or Parquet file, or
+    `data.0.qas.1` in a JSON document. `number` is the line or row as a number. In JSON documents, rows count from 1.
 
-    `value` is any JSON value, or a mapping from columns to cells in which empty cells are None. Values from Excel and
-    Parquet have their own types, such as dates. `around` contains the objects that enclose the row in a JSON document,
-    the innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
-    `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
-    a row could not be read; in that case, the row has no value.
+    `value` is any JSON value, or a mapping from columns to cells, with None for empty cells. Values from Excel and
+    Parquet have their own types, such as dates. `around` contains the objects around the row in a JSON document,
+    innermost last, each with its path without `*`. `key` is the row's key if rows are the values of an object.
+    `is_short` is true if a row of text had too few cells. If the row could not be read, `problem` says why, and there
+    is no value.
     """
 
     file: Path
@@ -57,7 +56,7 @@ class Record:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The row's value, which must be a mapping. Raises `FileError` if it is not or if the row could not be read."""
+        """The row as a mapping. Raises `FileError` if it is not a mapping or could not be read."""
         if self.problem is not None:
             raise self.problem
         if isinstance(self.value, Mapping):
@@ -67,7 +66,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects enclosing the row, keyed by path without `*`, such as `data.title`."""
+        """The scalars of the objects around the row, by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, enclosing in self.around
@@ -76,11 +75,10 @@ class Record:
         }
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a column, otherwise the scalar in the innermost enclosing object that has it, otherwise
-        `default`.
+        """Return the value of a column, or a scalar of an object around the row, innermost first.
 
-        Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`). An
-        empty cell is None even if there is a `default`. Raises the same errors as `values`.
+        Case is ignored unless there is an exact match. `name` may be a path in the objects around the row
+        (`data.title`). An empty cell is None, even if there is a `default`. Raises the same errors as `values`.
         """
         values = self.values
         column = find_column(values, name)
@@ -96,12 +94,12 @@ class Record:
         return default
 
     def __str__(self) -> str:
-        """Return the file and the record's place in it, for use in messages."""
+        """Return the file and the record's place in it."""
         return f"{self.file}, {self.where}" if self.where else str(self.file)
 
 
 def find_column(columns: Iterable[str], name: str) -> str | None:
-    """Return the column with this name, otherwise the first that differs only in case, or None if there is none."""
+    """Return the column with this name. If there is none, ignore case."""
     folded, near = name.casefold(), None
     for column in columns:
         if column == name:
@@ -112,11 +110,11 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of a CSV file, each with the number of the line where it ends. Empty cells are None.
+    """Yield the rows of a CSV file, with the number of the line where each ends. Empty cells are None.
 
-    If `delimiter` is None, the most frequent of comma, semicolon and tab in the first line that is not blank is used.
-    `any_size` lifts the limit on the file and raises the one on a row. The process-wide field limit of `csv` is raised.
-    Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
+    The default for `delimiter` is the most frequent of comma, semicolon and tab in the first line that is not blank.
+    `any_size` lifts the limit on the file and raises that on a row. This raises the field limit of `csv` for the whole
+    process. Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = (
@@ -138,7 +136,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     length = 0
 
     def limit_row() -> Iterator[str]:
-        """Yield the lines. Raises `FileError` if a row, which may span several lines, is too long."""
+        """Yield the lines. Raises `FileError` if a row of one or more lines is too long."""
         nonlocal length
         for line in chain(start, lines):
             length += len(line)
@@ -163,8 +161,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
     """Yield the rows. Raises `FileError` if they have more cells than `cell_limit()`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns a row's place
-    from its number, for use in messages.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` turns the number of a row into its place,
+    for use in messages.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -177,7 +175,7 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 class CellLimit:
     """Counts the cells in a JSON file, with the same limit as for tables.
 
-    As in a table, each row counts as `CELLS_PER_ROW` cells in addition to its own.
+    Each row counts as `CELLS_PER_ROW` cells besides its own.
     """
 
     def __init__(self, path: Path) -> None:
@@ -185,9 +183,9 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Count `rows` rows, whose cells are the items of `value` (a scalar is one cell).
+        """Add `rows` rows whose cells are the items of `value`. A scalar is one cell.
 
-        Raises `FileError` if there are too many cells, counting those of earlier calls.
+        Raises `FileError` if there are too many cells in total.
         """
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
@@ -195,7 +193,7 @@ class CellLimit:
 
 
 def cell_limit() -> int:
-    """Return the maximum number of cells in a table, derived from the current size limit."""
+    """Return the maximum number of cells in a table, based on the current size limit."""
     return max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)
 
 
@@ -206,9 +204,9 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Return the column names from the first row that is not empty, consuming the rows up to it.
+    """Read the column names from the first row that is not empty.
 
-    Columns without a name get one. Raises `FileError` if all rows are empty or two columns have the same name.
+    Nameless columns get a name. Raises `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0
     for number, cells in rows:
@@ -219,14 +217,14 @@ def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[s
 
 
 def is_unnamed(column: str) -> bool:
-    """Return whether a column's name is a generated one (`Unnamed: 0`), because the column has no name in the file."""
+    """Return whether a column's name was generated (`Unnamed: 0`)."""
     return column.startswith(UNNAMED) and column.removeprefix(UNNAMED).isdecimal()
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
-    """Return the column names, with a generated name for each column that has none.
+    """Return the column names, with generated names for nameless columns.
 
-    If more than 20 nameless columns follow the last named one, they are dropped, from `cells` as well. Raises
+    If there are more than 20 nameless columns after the last named one, they are dropped from `cells`. Raises
     `FileError` if two columns have the same name.
     """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
@@ -250,10 +248,11 @@ def iter_records(
     *,
     keep_problems: bool = False,
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records, limited to the columns in `only` (None for all).
+    """Yield the rows below the header as records. Set `only` to limit their columns.
 
-    Short rows are filled with None. Empty rows at the end are dropped; others become records without values. Raises
-    `FileError` if a row has a value beyond the last column; with `keep_problems`, it becomes a record with a `problem`.
+    Short rows are filled with None. Empty rows become records without values, or are dropped at the end of the file.
+    Raises `FileError` if a row has a value beyond the last column; with `keep_problems`, it becomes a record with a
+    `problem`.
     """
     columns = tuple(columns)
     width = len(columns)

@@ -1,4 +1,4 @@
-"""Text files: their encoding, and their lines, decoded piece by piece."""
+"""Text files, their encoding and their lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The encoding name that requests recognition from the file's contents (`recognize_encoding`)."""
+"""The encoding name that asks for recognition from the contents (`recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -40,18 +40,17 @@ _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""Sequences that are rare in languages written in cp1252 but frequent in other encodings misread as cp1252."""
+"""Sequences that are rare in text written in cp1252 but frequent if other encodings are misread as cp1252."""
 _MOST_ACCENTS: Final = 0.25
-"""Maximum share of non-English letters among the letters in a cp1252 file."""
+"""Maximum share of non-English letters in a cp1252 file."""
 _FEW_ACCENTS: Final = 3
 _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or the contents of a pipe for reading in binary mode, within the size limit.
+    """Open a file or pipe to read bytes, within the size limit.
 
-    Raises `FileError` if the file cannot be opened or is larger than the limit. With `any_size`, only pipes are
-    limited.
+    Raises `FileError` if it cannot be opened or is too large. With `any_size`, only pipes are limited.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
@@ -61,10 +60,10 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Determine a file's encoding from its first bytes. Return it with the length of the byte-order mark.
+    """Find the encoding of a file from its first bytes. Also returns the length of the byte-order mark.
 
-    A byte-order mark takes precedence over `encoding`; without either, the encoding is UTF-8. Raises `FileError` if
-    `encoding` is unknown, or if neither is given and the bytes look like UTF-16 or UTF-32.
+    A byte-order mark takes precedence over `encoding`, and the default is UTF-8. Raises `FileError` if `encoding` is
+    unknown, or if it is not given and the bytes look like UTF-16 or UTF-32.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -86,12 +85,11 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
-    """Return the encoding of an open, seekable file, and a note if the file is not UTF-8 and has no byte-order mark.
+    """Recognize the encoding of an open, seekable file. Also returns a note if it had to be guessed.
 
-    The note is empty otherwise. The file is left at its start. The encoding is determined by a byte-order mark, then by
-    the positions of zero bytes (UTF-16 and UTF-32), then by whether the whole file is valid UTF-8. Otherwise it is
-    cp1252 if the text reads like a language written in cp1252. Raises `FileError` in all other cases, because a wrong
-    encoding would silently change the text.
+    The file is reset to its start. A byte-order mark decides first, then zero bytes (UTF-16 and UTF-32), then whether
+    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it. Otherwise raises
+    `FileError`, because a wrong encoding would silently change the text.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -119,7 +117,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
 
 def _find_wide(start: bytes) -> str | None:
-    """Return the UTF-16 or UTF-32 encoding indicated by the positions of zero bytes, or None if they indicate none."""
+    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes suggest, if any."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
         shares = [start[number::width].count(0) / max(len(start[number::width]), 1) for number in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
@@ -128,7 +126,7 @@ def _find_wide(start: bytes) -> str | None:
 
 
 def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
-    """Return the position of the first byte that is not valid UTF-8, or None if there is none."""
+    """Return the position of the first byte that is not valid UTF-8, if any."""
     decoder = codecs.getincrementaldecoder(UTF8)()
     file.seek(0)
     seen = 0
@@ -144,7 +142,7 @@ def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
 
 
 def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
-    """Return a word with a non-ASCII letter or sign, or an empty string if the file does not read like cp1252."""
+    """Return a word with a non-ASCII character, or an empty string if the file does not read like cp1252."""
     file.seek(0)
     letters = accents = 0
     example = before = ""
@@ -164,9 +162,9 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Decode bytes, dropping any byte-order mark. Raises `FileError` naming the first byte that cannot be decoded.
+    """Decode bytes, dropping any byte-order mark. Raises `FileError` if this fails.
 
-    `encoding` is as in `find_encoding`. `where` is the place of the bytes in the file, if they are only part of it.
+    For `encoding`, see `find_encoding`. `where` is the place of the bytes, if they are only part of the file.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -186,9 +184,9 @@ def iter_lines(
 ) -> Iterator[str]:
     """Yield the lines of an open file with their line endings, decoding it piece by piece.
 
-    `encoding` is as in `find_encoding`. `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage
-    return. A line has at most `longest` characters. Raises `FileError` if a line is longer, if bytes cannot be decoded,
-    or, unless `any_size` is set, if the file is too large.
+    For `encoding`, see `find_encoding`, and for `newline`, `io.StringIO`: with `""`, lines also end at a carriage
+    return. Raises `FileError` if a line has more than `longest` characters, if bytes cannot be decoded, or if the file
+    is too large (unless `any_size` is set).
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -216,8 +214,8 @@ def iter_lines(
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces, without its byte-order mark.
 
-    `encoding` is as in `find_encoding`. If `newline` is empty, no piece ends between a carriage return and its line
-    feed. Raises `FileError` if bytes cannot be decoded or if the file exceeds `most` bytes (None: no limit).
+    For `encoding`, see `find_encoding`. If `newline` is empty, a carriage return and its line feed are never separated.
+    Raises `FileError` if bytes cannot be decoded or the file exceeds `most` bytes, if given.
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
@@ -245,7 +243,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Return up to `count` bytes of an open file, or no bytes at its end. Raises `FileError` if reading fails."""
+    """Read up to `count` bytes. Raises `FileError` if this fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:
@@ -257,8 +255,7 @@ def encoding_error(
 ) -> FileError:
     """Return the error for bytes that cannot be decoded with the encoding `name`.
 
-    `asked` is the encoding requested by the caller, if any, and `before` is the number of bytes before the ones being
-    decoded.
+    `asked` is the encoding that the caller requested, if any. `before` is how many bytes come before these.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

@@ -1,1 +1,1 @@
-"""HTTP calls: URLs, bounded replies, errors and their remedies, and secrets."""
+"""HTTP for adapters: URLs, bounded replies, errors and secrets."""

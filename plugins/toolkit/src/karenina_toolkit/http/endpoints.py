@@ -1,4 +1,4 @@
-"""Models served over HTTP: their settings, base URLs and API keys, and where secrets may be sent. For adapters."""
+"""Models served over HTTP: their settings, URLs and API keys, and where secrets may be sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
 class ServerExtra(StrictSettings):
-    """Settings for any model served over HTTP. This is the base class of an adapter's `extra`.
+    """Settings for models served over HTTP, as a base class of an adapter's `extra`.
 
     The values of `headers` are secrets, so errors do not show them.
     """
@@ -41,19 +41,19 @@ class ServerExtra(StrictSettings):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Return the headers unchanged. Raises `ValueError` if they contain characters not allowed in headers."""
+        """Raise `ValueError` for characters that are not allowed in headers."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(f"the header {name!r} contains a line break or another forbidden character")
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Return whether any of the headers `names`, in lower case, is set."""
+        """Return whether one of the headers `names` is set. Names must be in lower case."""
         return any(header.lower() in names for header in self.headers)
 
 
 class ToolLoopExtra(ServerExtra):
-    """Settings for a model whose adapter runs agents' tools itself and requests JSON in several modes."""
+    """Settings for models whose adapter runs tools itself and can request JSON in several modes."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
@@ -66,9 +66,9 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Return `body`, the fields that a model adds to each request, unchanged.
+    """Check the fields that a model adds to each request.
 
-    Raises `ValueError` if it contains one of `own_fields`, which the adapter itself sets.
+    Raises `ValueError` if the adapter itself sets one of them (`own_fields`).
     """
     for name in own_fields:
         if name in body:
@@ -79,10 +79,10 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
-    """Return the parts of a model's base URL.
+    """Check a model's base URL, and return its parts.
 
-    `base_url` has no trailing slash. `like` is an example of a valid URL, and `query` is the advice for a URL with a
-    query. Raises `AdapterConfigError`, which shows no secrets, if `base_url` is not the base URL of an HTTP server.
+    `base_url` must not end in a slash. `like` is an example of a valid URL, and `query` is what to do if the URL has a
+    query. Raises `AdapterConfigError`, without showing secrets, if it is not the URL of an HTTP server.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -114,9 +114,9 @@ def check_base_url(
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Return whether secrets from the user's environment may be sent to the server.
 
-    They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment and the
-    provider's own. This way, the configuration in somebody else's benchmark cannot send them elsewhere. They may also
-    be sent if there is no base URL, because the SDK then uses the provider's.
+    This is allowed for localhost and the servers in `own`: the base URL set in the environment and the provider's own.
+    Otherwise, somebody else's benchmark could send them anywhere. It is also allowed without a base URL, because SDKs
+    then use the provider's.
     """
     if base_url is None:
         return True
@@ -125,11 +125,10 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
-    """Return the API key: the model's own, otherwise the value of the first environment variable in `variables` that
-    is set.
+    """Find the API key: the model's own, or the first environment variable in `variables` that is set.
 
-    Return None if there is none, if the model's own key is empty, or if a key from the environment may not be sent to
-    the server (see `may_receive_secrets`, which explains `own`).
+    Returns None if there is no key, if the model's own key is empty, or if a key from the environment must not be sent
+    to the server. For `own`, see `may_receive_secrets`.
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
@@ -139,9 +138,9 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Return advice for a call that the server refused because of the key.
+    """Suggest what to do if the server refuses the key.
 
-    `key` is the result of `find_api_key` with `variables`. `otherwise` is the advice if `key` is None.
+    `key` comes from `find_api_key` with these `variables`. If it is None, `otherwise` is the advice.
     """
     if key is None:
         return otherwise
@@ -151,9 +150,9 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the key cannot be sent in a header or if it is `needed` but missing.
+    """Raise `AdapterConfigError` if the key is missing or cannot be sent in a header.
 
-    `key` is the result of `find_api_key` with `variables`. `needed` is the message for a missing key, or None if the
+    `key` comes from `find_api_key` with these `variables`. `needed` is the message for a missing key, or None if the
     server may not need one.
     """
     if key is None:
@@ -168,12 +167,12 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
 
 
 def _variable_of(key: str, variables: Iterable[str]) -> str:
-    """Return the first environment variable that contains the key, or the words "the environment" if none does."""
+    """Return the environment variable that contains the key, or the words "the environment"."""
     return next((name for name in variables if os.environ.get(name) == key), "the environment")
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:
-    """Return the scheme, host and port, or None if `base_url` is not a URL."""
+    """Return the scheme, host and port of a URL, or None if it is invalid."""
     try:
         url = urlsplit(base_url)
         return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)
@@ -182,5 +181,5 @@ def _server(base_url: str) -> tuple[str, str, int | None] | None:
 
 
 def _can_be_sent(text: str) -> bool:
-    """Return whether a header may contain `text`, which must be printable ASCII."""
+    """Return whether `text` is printable ASCII, as headers have to be."""
     return text.isascii() and text.isprintable()

@@ -1,4 +1,4 @@
-"""Advice on how to fix failed HTTP calls (cures), derived from the server's message or the base URL."""
+"""Advice for failed HTTP calls ("cures"), based on the server's message or the base URL."""
 
 from __future__ import annotations
 
@@ -65,25 +65,25 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a server refused a call because the account has no credit, so a retry cannot succeed.
+    """Return whether a call failed because the account has no credit. A retry would be no use.
 
-    This is decided by the error codes or by known words at the beginning of the message.
+    This depends on the error codes, or on certain words at the start of the message.
     """
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a provider's content filter refused a call, judging by known codes and phrases.
+    """Return whether the provider's content filter refused a call, judging by known codes and phrases.
 
-    Other mentions of filters, policies and flags do not count: they may concern the account or quote the request.
+    Messages that merely mention filters, policies or flags do not count.
     """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the fix suggested by the server's message or its error `codes`, or None if they suggest none.
+    """Return what to do, according to the server's message or error `codes`, if that is clear.
 
-    This fix takes precedence over the fix for the status.
+    This takes precedence over the advice for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
@@ -92,15 +92,15 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
 
 
 def cure_for_tls_error(message: str) -> str | None:
-    """Return the cure for a TLS handshake that failed because the server answered in plain text, otherwise None."""
+    """Return what to do if a TLS handshake failed because the server does not use TLS."""
     upper = message.upper().replace(" ", "_")
     return WRITE_HTTP if any(word.upper() in upper for word in _TLS_TO_PLAIN) else None
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return the cure for a base URL whose path is unknown to the server; `usual` is the most common path.
+    """Return what to do if the server does not know the path of the base URL. `usual` is the most common path.
 
-    The path itself is not shown, because it may be a secret.
+    The path itself may be a secret and is not shown.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
@@ -109,7 +109,7 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 
 def find_page_text(message: str) -> str | None:
-    """Return the text of a web page quoted in `message`, or None if there is none."""
+    """Return the text of a web page quoted in `message`, if any."""
     match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if match is None:
         return None
@@ -120,7 +120,7 @@ def find_page_text(message: str) -> str | None:
 def read_page_text(body: str) -> str | None:
     """Return the text of a web page without its tags, or None if `body` is not a web page.
 
-    Only the first 5000 characters of the page are read.
+    Only the first 5000 characters are read.
     """
     if _PAGE.match(body) is None:
         return None

@@ -1,4 +1,4 @@
-"""Failed HTTP calls as `PortError`s that show neither secrets nor the prompt. For adapters."""
+"""Errors of HTTP calls, as `PortError`s that show neither secrets nor the prompt."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ CURES: Final[Mapping[int, str]] = {
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down; check the server, or try again later",
 }
-"""How to fix the error for each status, unless the adapter offers better advice."""
+"""What to do about an error, by status. Adapters may have better advice."""
 MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
     401: "check the key in endpoint_api_key, or in ANTHROPIC_API_KEY if endpoint_api_key is not set",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large; shorten the prompt",
 }
-"""How to fix the error for each status returned by an Anthropic Messages API server."""
+"""What to do about an error from the Anthropic Messages API, by status."""
 _MESSAGES_API_CATEGORIES: Final = {
     "rate_limit_error": ErrorCategory.RATE_LIMIT,
     "timeout_error": ErrorCategory.TIMEOUT,
@@ -60,7 +60,7 @@ _MESSAGES_API_CATEGORIES: Final = {
 
 
 class HTTPStatusError(PortError):
-    """Raised for an HTTP status of 300 or more. `server_text` is the server's unredacted message, so do not show it."""
+    """Raised for a status of 300 or more. `server_text` may contain secrets, so do not show it."""
 
     def __init__(
         self,
@@ -86,10 +86,9 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, including the server's message from `body`.
 
-    `where` names the model and its server. `headers`, which must ignore case, may state when to retry. `secrets` and
-    passages of `prompt` are masked in the message. `cures` maps statuses to advice, which is used unless the server's
-    message suggests something better. The category of a refusal by the provider's filter is `filtered`, even if the
-    body is a filtered completion.
+    `where` is how the error refers to the model and its server. `headers` must ignore case. `secrets` and passages of
+    the `prompt` are masked. `cures` is advice by status, used unless the server's message suggests something better. If
+    the provider's filter refused the prompt, the category is `filtered`.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -112,12 +111,11 @@ def status_error(
 def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error for an `error` object in a reply with status 200, which gateways use to forward a provider's
-    error.
+    """Return the error for an `error` object in a reply with status 200.
 
-    If its `code` is an HTTP status, that decides the category; otherwise it is a server error. A refusal by the
-    provider's filter is `filtered` in any case, and missing credit is permanent. `usage` is the reply's usage. `where`,
-    `secrets` and `prompt` are as in `status_error`.
+    Gateways use it to pass on the error of a provider. The category follows from its `code` if that is an HTTP status,
+    and is a server error otherwise. A refusal by the provider's filter is always `filtered`, and missing credit is
+    permanent. `usage` is the reply's usage. For the other parameters, see `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -139,8 +137,8 @@ def messages_api_error(
 ) -> PortError:
     """Return the error for an Anthropic Messages API error in a reply with status 200.
 
-    Gateways forward a provider's error this way. `kind` is the API's error type, which decides the category, unless the
-    provider's filter refused the request; an unknown type is a server error.
+    Gateways use it to pass on the error of a provider. `kind` is the API's error type, which decides the category;
+    unknown types are server errors. A refusal by the provider's filter is always `filtered`.
     """
     category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
     if is_filtered(message, {kind}):
@@ -151,7 +149,7 @@ def messages_api_error(
 
 
 def _usage_of_filtered(body: str) -> Usage | None:
-    """Return the usage of a filtered completion, or None if the body is anything else."""
+    """Return the usage of a filtered completion, or None for any other body."""
     if len(body) > _LONGEST_ERROR or '"choices"' not in body:
         return None
     try:
@@ -165,9 +163,9 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return which filter refused the prompt, as reported in a completion without choices, or None if none is reported.
+    """Return which filter refused the prompt, if a completion without choices says so.
 
-    Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
+    Azure uses `prompt_filter_results` for this, and Google `promptFeedback`.
     """
     if data.get("choices"):
         return None
@@ -184,9 +182,9 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a reply with status 200 that is not JSON, quoting the redacted beginning of the reply.
+    """Return the error for a reply with status 200 that is not JSON, quoting how it begins.
 
-    For a web page, it is the error from `web_page_error`, which explains `path`; otherwise it is a `BrokenReply`.
+    For a web page, see `web_page_error`. Anything else is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -204,9 +202,9 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a web page received instead of a reply. `page` is its text; `path` is advice about the URL.
+    """Return the error for a web page in place of a reply. `page` is its text, and `path` is advice about the URL.
 
-    The category is permanent, because a retry would return the same page.
+    It is permanent, because a retry would return the same page.
     """
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -214,11 +212,10 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the error for a server that could not be reached. `what` says what happened, and `shown` is the redacted
-    cause.
+    """Return the error for a server that could not be reached.
 
-    `tls_error` is the message of a TLS error that would recur if the call were retried, which makes the error
-    permanent. Otherwise, its category is `connection`.
+    `what` is what happened, and `shown` is the cause without secrets. The category is `connection`, unless `tls_error`
+    is the message of a TLS error, which would only happen again.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -232,11 +229,10 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one, or None if
-    there is none.
+    """Find the `OSError` behind an SDK's error, or the one that caused it.
 
-    HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
-    chain then continues with exceptions that the caller was already handling.
+    HTTP clients keep the system's error only as a context. Nothing after the first `OSError` counts, because that
+    belongs to the caller.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
@@ -245,9 +241,9 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return at most 300 characters of a server's `text` on one line, with secrets and passages of the prompt masked.
+    """Return up to 300 characters of a server's `text` on one line, with secrets and the prompt masked.
 
-    An ellipsis is added if text is left out.
+    An ellipsis shows that something was left out.
     """
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
@@ -255,10 +251,9 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None if there is
-    neither or they cannot be read.
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), if any.
 
-    Times in the past are 0 seconds. `headers` must ignore the case of names.
+    Times in the past are 0 seconds. `headers` must ignore case.
     """
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
@@ -274,7 +269,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float:
-    """Return the seconds until an HTTP date, negative if it is in the past, or NaN if the date cannot be read."""
+    """Return the seconds until an HTTP date. Negative if it is in the past, and NaN if it is invalid."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
@@ -282,10 +277,10 @@ def _until(date: str) -> float:
 
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
-    """Return the server's message and the error types and codes in the body, which servers nest differently.
+    """Return the server's message, and the error types and codes in the body.
 
-    If the body is not JSON or has another structure, the body itself is the message, truncated to `_LONGEST_ERROR`
-    characters.
+    Servers nest them differently. If the body is not JSON or has another structure, it is the message, up to
+    `_LONGEST_ERROR` characters.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
@@ -313,10 +308,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Return the problems in a list, each with its place.
-
-    Quoted input is left out, because it may be the whole request.
-    """
+    """Join the problems in a list, each with its place but without the quoted input."""
     problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
@@ -326,9 +318,9 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with the prompt's short messages, and passages of at least `_WINDOW` characters, masked.
+    """Mask short messages of the prompt in `text`, and passages of at least `_WINDOW` characters.
 
-    Passages are found even if they are encoded as JSON.
+    This also finds passages encoded as JSON.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
@@ -353,8 +345,8 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 def category_of_status(status: int) -> ErrorCategory:
     """Return the category of an HTTP status of 400 or more.
 
-    408 and 504 are timeouts and 429 is a rate limit. Other 5xx statuses (including 529, "overloaded") are server
-    errors, as are 409 and 425, which ask the client to try again. Other 4xx statuses are permanent.
+    408 and 504 are timeouts, and 429 is a rate limit. 409, 425 and other 5xx statuses are server errors. All other 4xx
+    statuses are permanent.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT

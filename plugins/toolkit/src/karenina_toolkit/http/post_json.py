@@ -1,8 +1,7 @@
 """JSON requests over HTTP with aiohttp, for adapters.
 
-`post_json` sends a request, and `check_server` checks that a model's settings can be used for it.
-
-aiohttp is imported on the first request; `karenina-toolkit[http]` installs it.
+`post_json` sends a request, and `check_server` checks a model's settings. aiohttp is imported on the first request;
+`karenina-toolkit[http]` installs it.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
-"""The time limit for one request, in seconds, if the model does not set one."""
+"""The default time limit for a request, in seconds."""
 
 
 def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
-    """Raise `AdapterConfigError` if `post_json` cannot be used with this configuration or a setting is unknown.
+    """Raise `AdapterConfigError` if a setting is unknown or `post_json` cannot work with this configuration.
 
-    No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` is an
-    example of a valid URL.
+    No request is made. `extra` is the class of the adapter's own settings, if any, and `like` is an example of a valid
+    URL.
     """
     if find_spec("aiohttp") is None:
         command = install_command("karenina-toolkit[http]")
@@ -68,18 +67,17 @@ async def post_json(
     path: str = "",
     key_header: str = "Authorization",
 ) -> T:
-    """Send `body` as JSON to the server of `model`, and return what `read` returns for the JSON reply.
+    """Send `body` as JSON to the model's server, and return the reply as read by `read`.
 
-    - The URL is `endpoint_base_url` followed by `path`, and proxies are taken from the environment. A redirect is
-      an error: only the configured server may receive the prompt and the key.
-    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if the header is `Authorization`. Without a key,
-      the header is left out. Fields of `body` that are None are not sent.
-    - The reply is limited to `max_reply_bytes` after decompression and to the time in `request_timeout`.
-    - The connection is closed before the function returns.
+    - The URL is `endpoint_base_url` followed by `path`. Proxies are taken from the environment. Redirects are errors,
+      because only the configured server may receive the prompt and the key.
+    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if the header is `Authorization`. Without a key, the
+      header is left out. Fields of `body` that are None are not sent.
+    - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout` seconds.
+    - The connection is closed afterwards.
 
-    Raises `PortError`, which shows neither the key nor strings from `body`, if the call fails. If `read` raises
-    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, the reply is considered unusable, and `PortError` is
-    raised as well.
+    Raises `PortError`, without showing the key or strings from `body`, if the call fails. This includes unusable
+    replies, for which `read` raises `LookupError`, `TypeError`, `ValueError` or `AttributeError`.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -110,7 +108,7 @@ async def post_json(
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A client that posts to one server within bounds. Failures are raised as `PortError`s with `secrets` masked."""
+    """A client that posts to one server, within bounds. Failures are `PortError`s with `secrets` masked."""
 
     where: str
     seconds: float
@@ -118,7 +116,7 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Return a session that stores no cookies, does not decompress replies, and does not read `.netrc`.
+        """Open a session that stores no cookies, does not decompress replies, and ignores `.netrc`.
 
         Raises `PortError` if aiohttp is not installed.
         """
@@ -137,9 +135,9 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send one request and return the response (whatever its status) and its body.
+        """Send a request, and return the response with its body, whatever its status.
 
-        Raises `PortError` if no complete reply is received within the bounds and the time limit.
+        Raises `PortError` if there is no complete reply within the bounds and the time limit.
         """
         import aiohttp
 
@@ -178,21 +176,21 @@ class Sender:
             raise self._failure("the request could not be sent", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        """Return a `PortError` that names the server, what failed and the redacted `error`."""
+        """Return a `PortError` that says what failed at which server, with secrets masked."""
         return PortError(f"{self.where}: {what} ({self._show(error)})", category=category)
 
     def _show(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets, or the name of its type if there is no message."""
+        """Return the message of `error` without secrets, or its type if there is no message."""
         return redact_text(str(error), self.secrets) or type(error).__name__
 
 
 def _key_of(model: ModelConfig) -> str | None:
-    """Return the API key in the model's settings, or None if there is none. The environment is not consulted."""
+    """Return the API key in the model's settings, if any. Ignores the environment."""
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
 def _strings_in(values: Any) -> Iterator[str]:
-    """Yield the strings in a JSON value, which may be parts of a prompt. Object keys are left out."""
+    """Yield the strings in a JSON value, but not its keys."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):

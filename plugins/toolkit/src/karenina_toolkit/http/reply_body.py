@@ -1,6 +1,6 @@
-"""Reply bodies, decompressed piece by piece within bounds, and streams that ended too early.
+"""Reply bodies, decompressed piece by piece within bounds, and streams that end too early.
 
-`make_bounding_hook` applies the bounds in SDKs whose client belongs to the httpx family.
+`make_bounding_hook` applies the bounds to the clients of SDKs, if they belong to the httpx family.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from karenina_toolkit.replies.reply_bounds import (
 )
 
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
-"""The encodings that can be decompressed here, for the `Accept-Encoding` header."""
+"""The encodings that can be decompressed, for the `Accept-Encoding` header."""
 _PIECE: Final = 65536
 _READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
-"""Maximum number of members in a gzip body. Each member requires its own object."""
+"""Maximum members of a gzip body. Each needs its own object."""
 # A run retries such a stream as `ErrorCategory.INCOMPLETE`. The default for that category in
 # `karenina_engine.calls.retry` must not be lower than this number: a call with fewer retries never gets its reply
 # accepted, because the run gives up before the server's streams count as complete.
 _MOST_UNENDED = 5
-"""Maximum number of streams without a finish reason to retry if a server has given none so far."""
+"""How many streams without a finish reason to retry, if a server has given no reasons so far."""
 
 
 class Unpacker:
-    """Decompresses a body that arrives in pieces, returning pieces of bounded size.
+    """Decompresses a body that arrives in pieces, and returns pieces of bounded size.
 
-    Raises `BrokenReply` if the encoding was not requested or the data cannot be decompressed. Two deviations by servers
-    are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a character set, which is treated
-    as uncompressed.
+    Raises `BrokenReply` if the encoding was not requested or the data is invalid. Two mistakes of servers are
+    tolerated: deflate without the zlib wrapper, and unknown encodings such as a character set, which count as
+    uncompressed.
     """
 
     def __init__(self, where: str, encoding: str) -> None:
@@ -54,7 +54,7 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`, dropping any data after the end of the compressed body.
+        """Yield the decompressed data of `raw`. Anything after the end of the body is dropped.
 
         Raises `BrokenReply` if the data cannot be decompressed.
         """
@@ -75,12 +75,12 @@ class Unpacker:
                 raw = self._next_member()
 
     def end(self) -> None:
-        """Raise `BrokenReply` if a compressed body is incomplete. An empty body is complete."""
+        """Raise `BrokenReply` if the body is incomplete. An empty body is fine."""
         if self._begun and not self._inflater.eof:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
     def _next_member(self) -> bytes:
-        """Start the next member of a gzip body and return the rest of the input, which is empty if no member follows.
+        """Start the next member of a gzip body, if any, and return the rest of the input.
 
         Raises `BrokenReply` if there are more than 1024 members.
         """
@@ -99,9 +99,9 @@ async def bound_body(
 ) -> AsyncIterator[bytes]:
     """Yield the decompressed body of a reply from the server `where`. `encoding` is its `Content-Encoding`.
 
-    The bounds are those on bytes and on JSON values; the time is not limited here. If `by_event` is set, they apply to
-    each event in a stream, which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if
-    the body cannot be decompressed or is incomplete.
+    This bounds bytes and JSON values, but not the time. With `by_event`, the bounds apply to each event of a stream,
+    which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if the body is incomplete or
+    cannot be decompressed.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -135,7 +135,7 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
-    """A body stream of the client, with its pieces decompressed and bounded."""
+    """A body stream of the client, decompressed and bounded."""
 
     def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream
@@ -157,7 +157,7 @@ class _BoundedStream:
 
 
 OnError = Callable[[BrokenReply | ReplyTooLarge], None]
-"""Called with the error of a body that exceeds its bounds or cannot be unpacked, before it is raised."""
+"""Called with the error before it is raised for a body that exceeds its bounds or cannot be decompressed."""
 
 
 def make_bounding_hook(
@@ -169,19 +169,19 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook that bounds and decompresses response bodies, for a client of the httpx family.
+    """Return a response hook that bounds and decompresses bodies, for clients of the httpx family.
 
-    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`; the
-    hook removes `content-encoding` from responses. With `by_event`, the bounds apply to each event of an event stream.
-    `on_error` is called with any error in a body, for use with libraries that hide such errors from the caller. `keep`
-    may return a buffer for a copy of the decompressed body.
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`. The
+    hook removes `content-encoding` from responses. With `by_event`, the bounds apply to each event of a stream.
+    `on_error` is called with any error, since some libraries hide them. `keep` may return a buffer for a copy of the
+    body.
 
-    The hook raises `BrokenReply` for a response that was sent before its request.
+    The hook raises `BrokenReply` for a response sent before its request.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
-        """Replace a response's stream with one that is decompressed and bounded."""
+        """Bound and decompress the stream of a response."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
@@ -194,19 +194,18 @@ def make_bounding_hook(
 
 
 async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
-    """Yield the pieces unchanged, appending each of them to `buffer`."""
+    """Yield the pieces, appending them to `buffer`."""
     async for piece in pieces:
         buffer += piece
         yield piece
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None if
-    unknown.
+    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, if known.
 
-    The client buffers any data that follows an earlier reply. If nothing was read after the request was written, the
-    reply must come from that buffer. The first check of a connection always succeeds and wraps its `read` and `write`
-    to count the reads.
+    The client buffers data that follows an earlier reply. If nothing has been read since the request was written, the
+    reply must come from that buffer. To count reads, the first check wraps the connection's `read` and `write`, and
+    always succeeds.
     """
     if stream is None:
         return
@@ -220,9 +219,7 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a connection's method so that it counts the reads since the last write. `writes` says whether it is
-    `write`.
-    """
+    """Wrap a connection's method to count the reads since the last write. `writes` is true for `write`."""
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)
@@ -232,7 +229,7 @@ def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: 
 
 
 class IncompleteStream(Exception):
-    """Raised when a stream ends before its reply is complete. `usage` counts the tokens received until then."""
+    """Raised if a stream ends before its reply is complete. `usage` counts the tokens so far."""
 
     def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
         super().__init__(message)
@@ -240,12 +237,12 @@ class IncompleteStream(Exception):
 
 
 class UnendedStream(IncompleteStream):
-    """Raised when a stream ends without a finish reason and the server has given none so far."""
+    """Raised if a stream ends without a finish reason, and the server has given none so far."""
 
 
 @dataclass(slots=True)
 class _StreamEnds:
-    """How a server's streams ended in one run: whether any had a finish reason, and how many had none."""
+    """How the streams of a server ended: whether any had a finish reason, and how many had none."""
 
     gives_reasons: bool = False
     without: int = 0
@@ -255,12 +252,11 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Record how a stream ended, and raise `IncompleteStream` if it ended without a finish reason (if `has_reason` is
-    false).
+    """Record how a stream ended. Raises `IncompleteStream` if it has no finish reason.
 
-    Such a stream was broken off, unless the server never gives reasons, which is assumed once `_MOST_UNENDED` streams
-    of this run have ended without one. Until then, the error is an `UnendedStream`. `server` is any key that identifies
-    the server, and `usage` is the stream's usage.
+    Such a stream was cut off, unless the server never gives reasons. We assume this after `_MOST_UNENDED` streams of
+    the run without one; until then, the error is an `UnendedStream`. `server` is any key for the server, and `usage` is
+    the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

@@ -1,4 +1,4 @@
-"""Loopback hosts, proxies, incomplete URLs, and the masking of secrets in URLs and other strings. For adapters."""
+"""Loopback hosts, proxies, incomplete URLs, and masking secrets in URLs and text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 MASK: Final = "***"
-"""The string that replaces any part of a URL that may be a secret."""
+"""Replaces any part of a URL that may be a secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -28,15 +28,15 @@ _ADDRESS: Final = lazy_pattern(
 )
 _DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
-"""Minimum number of consecutive characters that count as part of a secret."""
+"""Minimum length of a part of a secret."""
 _LONGEST_WORDS: Final = 15
-"""Maximum length of whole words in a secret that are shown, as in `sk-proj-`. Longer words may be a passphrase."""
+"""Maximum length of whole words in a secret that are shown, as in `sk-proj-`. Longer ones may be a passphrase."""
 _WORDS: Final = lazy_pattern(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host`, a name or IP address without a port, is localhost."""
+    """Return whether `host` is localhost. It may be a name or IP address, without a port."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -46,9 +46,9 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy set in the environment for requests to `url`, or None if no proxy is set.
+    """Return the proxy that the environment sets for `url`, if any.
 
-    The result is also None for localhost and for hosts that the environment excludes (`no_proxy`).
+    There is none for localhost and hosts in `no_proxy`.
     """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
@@ -57,10 +57,10 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return the secrets of the proxies set in the environment: URLs with credentials, and the credentials alone.
+    """Return the secrets of the proxies in the environment: URLs with credentials, and the credentials.
 
-    The credentials are included as in the URL, decoded, and as sent in a header. A user name without a password is
-    included, because it may be a token.
+    Credentials are included as in the URL, decoded, and as sent in a header. A user name alone may be a token, so it is
+    included too.
     """
     from urllib.request import getproxies
 
@@ -85,10 +85,10 @@ def _is_ip(host: str) -> bool:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL meant by `text` if `text` is a server's URL without a complete `http://` or `https://`.
+    """Return the URL meant by an incomplete one without `http://` or `https://`.
 
-    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Return None for a complete
-    URL and for anything that may mean something else, such as `20240620`, `cf/meta/llama`, `v1.5`.
+    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Returns None for complete URLs,
+    and for anything ambiguous, such as `20240620`, `cf/meta/llama` or `v1.5`.
     """
     begun = _HALF_SCHEME.match(text)
     assert begun is not None  # it also matches the empty string
@@ -107,11 +107,10 @@ def complete_url(text: str) -> str | None:
 
 
 def redact_url(url: str) -> str:
-    """Return `url` in a form that may be printed and stored, with parts that may be secrets replaced by `***`.
+    """Return `url` with `***` in place of parts that may be secrets, so that it can be printed and stored.
 
-    The scheme, host and port are shown. A path is shown if it consists of words and versions common in the base URLs of
-    model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path are masked,
-    because they may be secrets. Text without a scheme or a host is masked as a whole.
+    Scheme, host and port are shown, and so is a path made up of words and versions that are common for model servers,
+    such as `/v1` and `/openai/v1`. Everything else is masked. Text without a scheme or host is masked as a whole.
     """
     try:
         parts = urlsplit(url)
@@ -129,9 +128,9 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked in other strings.
+    """Return the parts of `url` that `redact_url` hides, longest first, for masking them elsewhere.
 
-    The URL itself is the first of them. The list is empty if nothing is hidden or `url` is None.
+    The first is the URL itself. Empty if nothing is hidden or `url` is None.
     """
     if url is None or MASK not in redact_url(url):
         return []
@@ -146,19 +145,19 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
-    """Return the strings that errors must not show: `values`, and the secret parts of the URL and of any proxies.
+    """Return what errors must not show: `values`, and the secret parts of the URL and of any proxies.
 
-    Strings of three characters or fewer are left out, because they are too short to be secrets.
+    Strings of three characters or fewer are left out.
     """
     secrets = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
     return [value for value in secrets if value is not None and len(value) > 3]
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with `***` in place of each secret, and of each part of a secret with at least 8 characters.
+    """Replace each secret in `text` by `***`, and each part of a secret with at least 8 characters.
 
-    Servers may quote keys in truncated form or with asterisks in the middle. Whole words that a secret shares with
-    ordinary text, such as `production` in `production-4711`, are not masked, unless asterisks follow or precede them.
+    Servers may shorten keys or put asterisks in the middle. Whole words, such as `production` in `production-4711`, are
+    not masked unless there are asterisks next to them.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:
@@ -170,7 +169,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
-    """Return `text` with each part of `secret` of at least 8 characters masked, except for its ordinary words."""
+    """Mask each part of `secret` with at least 8 characters, except for its ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0
@@ -189,7 +188,7 @@ def _mask_parts(text: str, secret: str) -> str:
 
 
 def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
-    """Return whether the matching part of `secret` consists only of a few whole words."""
+    """Return whether the matching part of `secret` is just a few whole words."""
     part = text[at:end]
     if len(part) > _LONGEST_WORDS or not _WORDS.fullmatch(part):
         return False
@@ -200,5 +199,5 @@ def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
 
 
 def _is_starred(rest: str) -> bool:
-    """Return whether `rest` starts with characters that programs use to replace part of a secret."""
+    """Return whether `rest` starts with characters that stand for the rest of a secret."""
     return rest[:1] in ("*", "•", "…") or (rest[:2] in ("..", "xx", "XX", "##"))

@@ -1,1 +1,1 @@
-"""Checks an installed plugin package, for `karenina plugins --check` and the contract tests."""
+"""Checking an installed plugin package, for `karenina plugins --check` and contract tests."""

@@ -1,4 +1,4 @@
-"""Metadata of installed packages: names, required versions, and whether a package declares what it imports."""
+"""The metadata of installed packages: names, requirements and imports."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from karenina_core.text import did_you_mean
 State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
-"""Markers of requirements that are not installed by a package's users."""
+"""Markers of requirements that are only for tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check: `area` is what was checked, and `text` says what was found and how to fix it."""
+    """The result of a check. `area` is what was checked, and `text` is the result and how to fix it."""
 
     area: str
     state: State
@@ -55,7 +55,7 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The outermost packages and modules that the entry points refer to, each with its folders or its single file.
+        """The packages and modules of the entry points, with their folders or files.
 
         Those that cannot be found are left out.
         """
@@ -67,7 +67,7 @@ class InstalledPackage:
         return roots
 
     def sources(self) -> Iterator[Path]:
-        """Yield the source files of the packages and modules in `roots`, leaving out tests packaged with them."""
+        """Yield the source files of the packages, without their tests."""
         for place in (root for places in self.roots.values() for root in places):
             if place.is_file():
                 yield place
@@ -78,11 +78,10 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return the installed distribution that is named `name`, otherwise the one that has an import package of that
-    name, otherwise the one that has a plugin of that name.
+    """Find an installed distribution by its own name, that of an import package, or that of a plugin.
 
-    A distribution without Karenina entry points is found only by its own name. Raises `PluginError` if no distribution
-    matches the name, or if several do.
+    Distributions without Karenina plugins are only found by their own name. Raises `PluginError` unless exactly one
+    matches.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -111,10 +110,9 @@ def find_package(name: str) -> InstalledPackage:
 def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yield messages about requirements that are not met by the distributions in `found`, which are keyed by name.
+    """Yield a message for each requirement that the distributions in `found` do not meet.
 
-    Requirements of extras, or with a marker that does not apply here, are left out. `concerns` limits the check to the
-    names for which it returns True.
+    Extras and markers that do not apply here are ignored. Use `concerns` to check only some names.
     """
     for required in requirements(distribution):
         name = canonical(required.name)
@@ -129,7 +127,7 @@ def unmet_requirements(
 
 
 def requirements(distribution: Distribution) -> Iterator[Requirement]:
-    """Yield the readable requirements of a distribution, including those of its extras."""
+    """Yield the requirements of a distribution, including its extras."""
     for text in distribution.requires or ():
         try:
             yield Requirement(text)
@@ -138,14 +136,14 @@ def requirements(distribution: Distribution) -> Iterator[Requirement]:
 
 
 def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield findings on whether the package fits this installation, declares what it imports and is typed."""
+    """Check that the package fits this installation, declares what it imports and is typed."""
     yield from _check_versions(package)
     yield from _check_imports(package)
     yield from _check_types(package)
 
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield findings on unmet requirements, the Python version and any core requirement without an upper bound."""
+    """Check requirements and the Python version, and that the core has an upper bound."""
     here = package.distribution
     by_name = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
     problems = list(unmet_requirements(here, by_name))
@@ -177,7 +175,7 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield findings on imported packages that the distribution does not declare as requirements."""
+    """Check that imported packages are declared as requirements."""
     needed = [
         requirement
         for requirement in requirements(package.distribution)
@@ -219,7 +217,7 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield a finding for each package without a `py.typed` file, which a single module does not need."""
+    """Check that each package has a `py.typed` file."""
     folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
     missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
@@ -234,7 +232,7 @@ def _check_types(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _imported(package: InstalledPackage) -> dict[str, str]:
-    """Return the names of packages that the modules import from elsewhere, each with the place of its first import."""
+    """Return the packages imported from elsewhere, with the place of the first import."""
     own = {name.partition(".")[0] for name in package.roots}
     places: dict[str, str] = {}
     for file in package.sources():
@@ -249,7 +247,10 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names that code imports, except under TYPE_CHECKING and where an import failure is caught."""
+    """Yield the top-level names that code needs to import.
+
+    Imports under TYPE_CHECKING do not count, and neither do those whose failure is caught.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((name.name.partition(".")[0], node.lineno) for name in node.names)
@@ -272,7 +273,7 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
 
 
 def _needs_of(name: str) -> Iterator[Requirement]:
-    """Yield the requirements of an installed distribution, without its extras. Yield nothing if it is not installed."""
+    """Yield the requirements of a distribution, without its extras, if it is installed."""
     for distribution in Distribution.discover(name=name):
         for need in requirements(distribution):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
@@ -281,7 +282,7 @@ def _needs_of(name: str) -> Iterator[Requirement]:
 
 
 def required_by(names: Iterable[str]) -> set[str]:
-    """Return the distributions `names` and everything that they require, directly or indirectly."""
+    """Return the distributions `names` and everything they require, directly or indirectly."""
     required, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
@@ -292,7 +293,7 @@ def required_by(names: Iterable[str]) -> set[str]:
 
 
 def _is_found(name: str) -> bool:
-    """Return whether a package can be imported, without actually importing it."""
+    """Return whether a package can be imported, without importing it."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
@@ -301,20 +302,20 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[str]]:
-    """Return the distributions of each installed top-level package. They are read only once, because this is slow."""
+    """Return the distributions of each top-level package. This is slow, so they are read once."""
     return packages_distributions()
 
 
 def _owners(name: str) -> set[str]:
-    """Return the distributions that contain a top-level package. Editable distributions are found by name."""
+    """Return the distributions of a top-level package. Editable ones are found by name."""
     owners = {canonical(owner) for owner in _packages().get(name, ())}
     return owners or {canonical(distribution.name) for distribution in Distribution.discover(name=name)}
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return a module's outermost package that is not a namespace package, or the module itself, with its paths.
+    """Return the outermost package of a module and its paths, which are empty if it cannot be found.
 
-    The list of paths is empty if it cannot be found. Namespace packages around it are imported.
+    Namespace packages do not count, but are imported.
     """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
@@ -332,7 +333,7 @@ def _root_of(module: str) -> tuple[str, list[Path]]:
 
 
 def group_problems(points: Iterable[EntryPoint]) -> Iterator[str]:
-    """Yield messages about entry points in groups that do not exist."""
+    """Yield a message for each entry point in a group that does not exist."""
     for point in points:
         if point.group not in KNOWN_GROUPS:
             near = did_you_mean(point.group, KNOWN_GROUPS)

@@ -1,4 +1,4 @@
-"""Checks on what a package offers: hook implementations, settings, and adapters with their ports."""
+"""Checking what a package offers: hooks, settings and adapters."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings on each hook implemented by a distribution's plugins: whether it can be called as written, and
-    whether it is deprecated.
+    """Check each hook of a distribution's plugins: whether it can be called, and whether it is deprecated.
 
     Hooks without parameters are called.
     """
@@ -53,7 +52,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield the problems with one hook implementation. A hook without parameters is called to find out."""
+    """Yield the problems with a hook implementation. Without parameters, it is called to find out."""
     written = getattr(offer.plugin, offer.hook, None)
     if written is None:  # it is implemented under another name (specname)
         return
@@ -82,10 +81,7 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings on each settings model in a distribution.
-
-    A model's defaults must be valid, and its fields must be documented.
-    """
+    """Check the settings models of a distribution: their defaults and descriptions."""
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
@@ -110,9 +106,9 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
-    """Yield findings on a settings model: its defaults, its descriptions, and which settings a benchmark may set.
+    """Check a settings model: its defaults, its descriptions, and what a benchmark may set.
 
-    If `are_settings` is set, every field needs a default.
+    With `are_settings`, every field needs a default.
     """
     values = {}
     for name, info in model.model_fields.items():
@@ -150,10 +146,7 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings on each adapter in a distribution: whether it provides what it declares.
-
-    The adapter's ports are created, but not called.
-    """
+    """Check that each adapter of a distribution provides what it declares. Ports are created but not called."""
     for adapter in registered_adapters(plugins):
         if adapter.distribution == distribution:
             findings = [
@@ -167,7 +160,7 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield the problems with an adapter's specification, and with its ports if the adapter can be used here."""
+    """Yield the problems with an adapter and, if it can be used here, with its ports."""
     if not spec.description.strip():
         yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."
     if not spec.ports:
@@ -202,9 +195,9 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for a fictitious model and yield the problems with their methods.
+    """Create an adapter's ports for a made-up model, and check their methods.
 
-    If the adapter refuses the model both with and without an endpoint, the only finding is a warning.
+    If the adapter refuses this model with and without an endpoint, there is only a warning.
     """
     served = ModelConfig(
         id="check",

@@ -1,1 +1,1 @@
-"""Model replies: size limits, how replies end, and how they are sanitized."""
+"""Model replies: their limits, their ends, and making them safe to store."""

@@ -1,11 +1,10 @@
-"""Limits on a single reply from a server, and sanitizing of its contents.
+"""Limits on a single reply from a server.
 
-The bounds apply to bytes after decompression, seconds, nesting depth and the number of values. A reply that exceeds a
-bound causes its item to fail, and nothing else. Adapters and tool sources call `ReplyBounds.of` with their model; the
-port factory sets the run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to bodies read
-by an SDK.
+They apply to bytes after decompression, seconds, nesting depth and the number of values. If a reply exceeds one, only
+its item fails. Adapters and tool sources call `ReplyBounds.of` with their model, which contains the run's settings.
+`karenina_toolkit.http.reply_body` applies the limits to bodies read by an SDK.
 
-A run sanitizes the replies of all adapters, so that every reply can be stored.
+A run also sanitizes all replies, so that they can be stored.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ if TYPE_CHECKING:
 DEEPEST: Final = 200
 """Maximum nesting of lists and objects in a reply's JSON."""
 MOST_VALUES: Final = 2_000_000
-"""Maximum number of values in a reply's JSON. An empty object of 2 bytes takes 72 in memory."""
+"""Maximum values in a reply's JSON. An empty object of 2 bytes takes 72 in memory."""
 MOST_TOKENS: Final = 10**12
-"""The largest accepted number of tokens. Sums of many such numbers still fit into 64 bits."""
+"""The largest accepted number of tokens. Sums of many still fit into 64 bits."""
 MOST_TOOL_CALLS: Final = 500
 """Maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
 
 
 class ReplyTooLarge(PortError):
-    """Raised when a reply exceeds a bound. The error is permanent, because a retry would get a similar reply."""
+    """Raised if a reply exceeds a limit. This is permanent, because a retry would get a similar reply."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
 
 
 class BrokenReply(PortError):
-    """Raised when a reply cannot be read. The call is retried, as it is after other server errors."""
+    """Raised if a reply cannot be read. The call is retried, as after other server errors."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.SERVER)
@@ -51,18 +50,18 @@ class BrokenReply(PortError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyBounds:
-    """The bounds on a single model's replies: bytes after decompression, and seconds for a streamed reply."""
+    """The limits on a model's replies: bytes after decompression, and seconds for a streamed reply."""
 
     max_bytes: int = MAX_REPLY_BYTES
     stream_seconds: float = STREAM_TIMEOUT
 
     @classmethod
     def of(cls, model: ModelConfig) -> Self:
-        """Return the bounds from the model's configuration, with defaults for any that it does not set."""
+        """Return the limits configured for the model, with defaults for the rest."""
         return cls(model.max_reply_bytes or MAX_REPLY_BYTES, model.stream_timeout or STREAM_TIMEOUT)
 
     def check_size(self, where: str, size: int) -> None:
-        """Raise `ReplyTooLarge` if `size`, in bytes, exceeds the bound. `where` names the server."""
+        """Raise `ReplyTooLarge` if `size`, in bytes, is too large. `where` is the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
                 f"the reply from {where} was discarded because it is larger than {self.max_bytes} bytes when "
@@ -71,7 +70,7 @@ class ReplyBounds:
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Return the JSON value in `raw`, read with `loads`.
+    """Parse JSON with `loads`.
 
     Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
     values.
@@ -88,12 +87,12 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
 
 
 def count_value_marks(raw: bytes) -> int:
-    """Return the number of characters in `raw` that may start another JSON value, as an upper bound on the values."""
+    """Count the characters in `raw` that may start a JSON value, for an upper bound."""
     return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
 
 
 def check_depth(value: Any) -> None:
-    """Raise `ValueError` if the JSON `value` is nested deeper than `DEEPEST` levels."""
+    """Raise `ValueError` if a JSON value is nested deeper than `DEEPEST` levels."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
@@ -103,14 +102,14 @@ def check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Any:
-    """Return the values in a list or mapping, or no values for anything else."""
+    """Return the values in a list or mapping. Anything else has none."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return `error` if it is a `PortError`, otherwise the `PortError` that an SDK wrapped in it, or None."""
+    """Return the `PortError` that `error` is or wraps, if any."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):
@@ -120,10 +119,9 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Return a reply's token count, rounded down and limited to `MOST_TOKENS`, or 0 if `value` is negative or not a
-    number.
+    """Read a token count, rounding it down and limiting it to `MOST_TOKENS`.
 
-    A number in a string is accepted.
+    Numbers in strings are accepted. Anything negative or not a number is 0.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -135,7 +133,7 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Return the number in a string, or 0 if the string is not a number."""
+    """Parse a number. Anything else is 0."""
     try:
         return float(text)
     except ValueError:
@@ -143,7 +141,7 @@ def _read_number(text: str) -> float:
 
 
 def _floor(value: float) -> int:
-    """Return a float rounded down to an integer, or 0 if it is negative."""
+    """Round a float down to an integer. Negative numbers become 0."""
     return 0 if value < 0 else int(value)
 
 
@@ -154,7 +152,7 @@ def check_tool_call_count(where: str, calls: Sized) -> None:
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with counts that can be stored and strings that can be encoded."""
+    """Make the reply safe to store, by fixing its counts and strings."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if (
@@ -173,7 +171,7 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with counts that can be stored and strings that can be encoded."""
+    """Make the reply safe to store, by fixing its counts and strings."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
@@ -181,7 +179,7 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with counts that can be stored and strings that can be encoded.
+    """Make a turn safe to store, by fixing its counts and strings.
 
     Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are
     too many tool calls.
@@ -198,10 +196,7 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and strings that can be encoded.
-
-    Raises the same errors as `sanitize_turn`.
-    """
+    """Make the reply safe to store, by fixing its counts and strings. Raises the same errors as `sanitize_turn`."""
     return replace(
         reply,
         trace=tuple(_message(where, message) for message in reply.trace),
@@ -211,9 +206,9 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Return the usage with each count limited to between 0 and `MOST_TOKENS`, or the same object if nothing changes.
+    """Limit each count to between 0 and `MOST_TOKENS`. Returns the same object if nothing changes.
 
-    The reasoning tokens are limited to the number of output tokens, which include them.
+    Reasoning tokens are part of the output tokens and cannot exceed them.
     """
     counts = (
         usage.input_tokens,
@@ -235,7 +230,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return a message with strings that can be encoded. Raises the same errors as `sanitize_turn`."""
+    """Make the strings of a message safe to store. Raises the same errors as `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -250,19 +245,19 @@ def _message(where: str, message: Message) -> Message:
 
 
 def _call(where: str, call: ToolCall) -> ToolCall:
-    """Return a tool call with strings that can be encoded. Raises `BrokenReply` if its id or arguments are unusable."""
+    """Make the strings of a tool call safe to store. Raises `BrokenReply` if its id or arguments are unusable."""
     _check_id(where, call.id)
     return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
 
 
 def _check_id(where: str, id: str | None) -> None:
-    """Raise `BrokenReply` if an id cannot be encoded, because a replacement would no longer match its call."""
+    """Raise `BrokenReply` if an id cannot be encoded. It must not be changed, because results are matched by id."""
     if id is not None and replace_surrogates(id) is not id:
         raise BrokenReply(f"{where} sent no usable reply: a tool call ID contains an unpaired surrogate")
 
 
 def _values(where: str, values: Any) -> Any:
-    """Return JSON values with strings that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
+    """Make the strings in JSON values safe to store. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Structured output from a judge: read the reply, make unambiguous repairs, validate the result, and retry once.
+"""Structured output from a judge: reading the reply, repairing it, validating it, and asking again once.
 
-Every adapter returns its model's raw text, and this package treats all adapters the same.
+This is the same for all adapters, which just return the text of their model.
 """
 
 from __future__ import annotations

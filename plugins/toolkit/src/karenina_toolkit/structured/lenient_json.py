@@ -1,9 +1,9 @@
-r"""Read JSON as judges write it: objects that are almost JSON, lost backslashes, and exact numbers.
+r"""Reading JSON as judges write it: almost JSON, with lost backslashes, and with exact numbers.
 
-The following unambiguous forms, used by other languages and by people, are accepted: a comma after the last entry, or
-none between entries on separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes;
-`True`, `False` and `None`; comments; a literal backslash that does not start an escape (`\alpha`). An incomplete object
-is never accepted, nor is a string containing a quote that may or may not end it.
+These forms are unambiguous and therefore accepted: a comma after the last entry, or none between entries on separate
+lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
+comments; a literal backslash that does not start an escape (`\alpha`). An incomplete object is never accepted, and
+neither is a string with a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _AMBIGUOUS: Final = frozenset(
         *("cong", "angle", "brace", "floor", "group", "times", "vert", *_TEXT),
     ]
 )
-"""Commands without their first letter that may also be a word or the start of one.
+"""Commands, without their first letter, that may also be a word or the start of one.
 
-They count only if followed by mathematics or the end of the text.
+They count only if mathematics or the end of the text follows.
 """
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
@@ -49,7 +49,7 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Return a JSON value in whose strings lost backslashes have been restored. Keys stay as they are.
+    r"""Restore lost backslashes in the strings of a JSON value, but not in its keys.
 
     Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
     """
@@ -69,7 +69,7 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(match: re.Match[str]) -> bool:
-    """Return whether this is certainly a command, regardless of the rest of the text."""
+    """Return whether this is certainly a command."""
     rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -84,7 +84,7 @@ def _is_sure(match: re.Match[str]) -> bool:
 
 
 def _is_likely(match: re.Match[str], latex: bool) -> bool:
-    """Return whether this is a command that may also be a word. `latex` says whether the text contains other LaTeX."""
+    """Return whether this is probably a command. `latex` says whether there is other LaTeX in the text."""
     text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
@@ -99,15 +99,15 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether the possible command is followed by mathematics, such as a brace, operator or single letter.
+    """Return whether mathematics follows a possible command, such as a brace, operator or single letter.
 
-    The command goes on beyond the match by the length of the group `rest`, which must not be None.
+    The command is longer than the match by the group `rest`, which must not be None.
     """
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
 def _restore_path(match: re.Match[str]) -> str:
-    """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests a path."""
+    """Restore the backslashes of a Windows path, unless it may just be text with line breaks or tabs."""
     path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)
@@ -115,9 +115,9 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after the possible command, or an empty string at the end of the text.
+    """Return the character after a possible command, or an empty string at the end.
 
-    The command goes on beyond the match by the length of the group `rest`, which may be None.
+    The command is longer than the match by the group `rest`, which may be None.
     """
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
@@ -150,17 +150,17 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 
 class LenientReader:
-    """Reads objects. `pairs` builds an object from its entries, and `number` builds a number from its text."""
+    """Reads objects. `pairs` builds an object from its entries, and `number` a number from its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:
         self._pairs = pairs
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Return the object that starts at index `at`, where there must be a brace, and the index of its end.
+        """Read the object at index `at`, where there must be a brace. Also returns where it ends.
 
-        Raises `ValueError`, naming the line and column, if the object cannot be read, and `RecursionError` if it is
-        nested too deeply.
+        Raises `ValueError`, with the line and column, if it cannot be read, and `RecursionError` if it is nested too
+        deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -175,7 +175,7 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
-        """Return the list that starts at index `at` and the index of its end. Raises the same errors as `object_at`."""
+        """Read the list at index `at`. Also returns where it ends. Raises the same errors as `object_at`."""
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -185,9 +185,9 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or the closing bracket `end`.
+        """Return the index of the next entry or of the closing bracket `end`.
 
-        Entries are separated by a comma or a line break. Raises `ValueError` if neither a separator nor `end` follows.
+        Entries are separated by a comma or line break. Raises `ValueError` if there is neither a separator nor `end`.
         """
         after = _after_space(text, at)
         if text.startswith(",", after):
@@ -198,9 +198,7 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Return the key at index `at`, quoted or not, and the index of its end.
-
-        Raises `ValueError` if there is no key.
+        """Read the key at index `at`, quoted or not. Also returns where it ends. Raises `ValueError` if there is none.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
@@ -210,7 +208,7 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        """Return the value at index `at` and the index of its end. Raises the same errors as `object_at`."""
+        """Read the value at index `at`. Also returns where it ends. Raises the same errors as `object_at`."""
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)
@@ -228,15 +226,15 @@ class LenientReader:
 
 
 def _after_space(text: str, at: int) -> int:
-    """Return the index after any white space and comments at index `at`."""
+    """Skip white space and comments from index `at`."""
     match = _SPACE.match(text, at)
     return match.end() if match is not None else at
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    """Return the string at index `at`, in any kind of quotes, and the index of its end.
+    """Read the string at index `at`, in any kind of quotes. Also returns where it ends.
 
-    Raises `ValueError` if the string does not end or contains an invalid escape.
+    Raises `ValueError` if it does not end or has an invalid escape.
     """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
@@ -249,7 +247,7 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:
-    """Return a quote or an escaped character as it is written between double quotes."""
+    """Return a quote or escaped character as it is written in double quotes."""
     escaped = match[1]
     if escaped is None:
         return r"\""
@@ -261,14 +259,14 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:
-    """Raise a `ValueError` that states the reason and the line and column of index `at`."""
+    """Raise a `ValueError` with the reason, and the line and column of index `at`."""
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
     raise ValueError(f"{why}, line {line} column {column}")
 
 
 class WrittenFloat(float):
-    """A float that keeps the text it was read from in `written`, for conversion to Decimals and strings."""
+    """A float that remembers its original text in `written`, for conversion to Decimal and str."""
 
     written: str
 
@@ -280,7 +278,7 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Return the float for a number in JSON, as a `WrittenFloat` if printing a float would give a different string.
+    """Parse a JSON number. The result is a `WrittenFloat` if a plain float would be printed differently.
 
     Raises `ValueError` if the exponent is outside the range of Decimal.
     """
@@ -295,10 +293,10 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Return `read`, the value that pydantic made from `given`, with any digits lost in a float restored.
+    """Restore digits that pydantic lost when it made `read` from `given`.
 
-    A whole number that a float cannot represent (beyond 2**53) stays an int in a float field, and a Decimal gets its
-    digits from the text. Lists, tuples and dictionaries are searched, but not the fields of nested models.
+    In a float field, an integer beyond 2**53 stays an int. A Decimal gets its digits from the text. Lists, tuples and
+    dictionaries are searched, but not nested models.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read
@@ -312,7 +310,7 @@ def restore_digits(given: object, read: object) -> object:
 
 
 def _rounds_to(given: int, read: float) -> bool:
-    """Return whether `read` is the float nearest to `given`, which is infinity for an integer that is too large."""
+    """Return whether `read` is the float nearest to `given`. For huge integers, this is infinity."""
     try:
         return float(given) == read
     except OverflowError:

@@ -1,7 +1,7 @@
-"""Decides, for all adapters, whether a reply is an answer or an error with an apparent cause.
+"""Decides whether a reply is an answer or an error, for all adapters.
 
-The first rule that applies decides: the provider's filter stopped the reply, the reply failed, it was cut off, or it is
-empty. The run passes the replies of every adapter through `check_reply`.
+The first rule that applies decides: the reply was filtered, it failed, it was cut off, or it is empty. A run passes all
+replies through `check_reply`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EmptyReply(PortError):
 
 
 def text_reply(reply: Turn) -> LLMReply:
-    """Return a reply as a plain-text port's reply, without its tool calls."""
+    """Return a turn as the reply of a plain-text port, without its tool calls."""
     message = reply.message
     return LLMReply(
         message.content,
@@ -54,11 +54,10 @@ def text_reply(reply: Turn) -> LLMReply:
 
 
 def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
-    """Return a reply that was requested in `mode` as a parser port's reply.
+    """Return a turn requested in `mode` as the reply of a parser port.
 
-    Its text is the model's text, or the arguments of its tool call if the mode is "tool" or there is no text. The
-    arguments of several calls are joined, which makes the result invalid JSON. If `arguments` is set, it replaces the
-    arguments of the calls.
+    Its text is the text of the turn. If there is none, or the mode is "tool", it is the arguments of the tool call
+    instead. The arguments of several calls are joined, which is not valid JSON. Set `arguments` to use these instead.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():
@@ -71,11 +70,11 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Return the reply requested by `ask` from the model and server named in `where`, if it can be used.
+    """Send a request with `ask` and return the reply, if it can be used. `where` is the model and its server.
 
-    If the provider's filter refused the request, the result is an empty reply whose finish reason is `content_filter`,
-    unless `kind` is "agent". Raises `PortError` if the request fails otherwise or if `check_reply`, which explains
-    `max_tokens`, rejects the reply.
+    If the provider's filter refuses the request, the reply is empty with the finish reason `content_filter`, except for
+    the `kind` "agent". Raises `PortError` if the request fails or the reply is rejected. For `max_tokens`, see
+    `check_reply`.
     """
     try:
         reply = await ask()
@@ -85,10 +84,9 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return an empty reply of this `kind`, with the finish reason `content_filter`, for a request refused by the
-    provider's filter.
+    """Return an empty reply for a request that the provider's filter refused.
 
-    Raises `error` if it has any other cause or if `kind` is "agent".
+    Its finish reason is `content_filter`. Raises `error` if it has another cause or if `kind` is "agent".
     """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
@@ -100,14 +98,14 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Return the sanitized reply from the model and server named in `where`, if it can be used.
+    """Sanitize a reply and return it, if it can be used. `where` is the model and its server.
 
-    A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
-    become the text. A reply without text is treated as cut off if its thoughts used up `max_tokens`, whatever the
-    server says. An agent's reply is only sanitized.
+    A judge's thoughts are not stored, but if its text is empty and they contain a single JSON object, they become the
+    text. A reply without text counts as cut off if its thoughts used up `max_tokens`, whatever the server says. Agents'
+    replies are only sanitized.
 
-    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty, unless it was cut off or
-    stopped by the provider's filter.
+    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty without being cut off or
+    filtered.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -145,13 +143,13 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 
 
 def ends_empty(trace: Sequence[Message]) -> bool:
-    """Return whether an agent's trace is empty or ends with an assistant message without text and tool calls."""
+    """Return whether an agent's trace is empty or ends with an empty assistant message."""
     last = trace[-1] if trace else Message.assistant()
     return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
 
 
 def _holds_object(text: str) -> bool:
-    """Return whether a string contains exactly one readable JSON object."""
+    """Return whether a string contains a single readable JSON object."""
     try:
         read_object(text)
     except (ValueError, RecursionError):
@@ -160,9 +158,9 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Return the error message for an empty reply. `called` says whether the reply ended with a tool call.
+    """Explain why a reply is empty. `called` says whether it ended with a tool call.
 
-    The reason is the first that applies: the call, the `reasoning` (if the reply has some), the `notes`, or the server.
+    This blames the call, the `reasoning`, the `notes` or the server, whichever comes first.
     """
     if called:
         why = "the reply calls a tool that was not offered"

@@ -18,11 +18,11 @@ T = TypeVar("T")
 _OBJECT_START: Final = lazy_pattern(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
 _BARE_START: Final = lazy_pattern(r"\{\s*[A-Za-z_][\w-]*\s*:")
 _GOES_ON: Final = lazy_pattern(r"\s*,\s*[\"'\w-]+\s*:")
-"""How the text after an object begins if the object was closed prematurely."""
+"""How the text continues if an object was closed too early."""
 _HALF: Final = lazy_pattern(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
 _SKETCH: Final = lazy_pattern(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
-"""The start of a form or a set in thoughts, which must not be mistaken for an object."""
+"""The start of a form or set in thoughts, which is not an object."""
 _FIRST_MARK: Final = lazy_pattern(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
 _CHANNEL: Final = lazy_pattern(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL: Final = lazy_pattern(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
@@ -31,15 +31,15 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Return the only JSON object in `text`, and whether it had to be extracted or repaired.
+    """Read the only JSON object in `text`. Also returns whether it had to be extracted or repaired.
 
     The following are removed: a code fence, prose before and after the object (even with braces), thoughts
-    (`split_reasoning`), a list around one object, a string around the object, and repetitions of the same object. The
-    object may be almost JSON (`LenientReader`). Lost backslashes are restored in strings (`restore_backslashes`), and a
-    lone surrogate becomes U+FFFD. With `whole`, which is meant for a reply that was cut off, nothing is repaired.
+    (`split_reasoning`), a list or string around the object, and repetitions of it. The object may be almost JSON
+    (`LenientReader`). Lost backslashes are restored (`restore_backslashes`), and lone surrogates become U+FFFD. Set
+    `whole` for a reply that was cut off, so that nothing is repaired.
 
-    Raises `ValueError`, which says what is wrong, if the text has no object or several, if an object is malformed or
-    incomplete or has two values for the same key, or if it contains `NaN` or `Infinity`, which JSON does not have.
+    Raises `ValueError` if there is no object or there are several, if it is malformed or incomplete, if a key has two
+    different values, or if there is a `NaN` or `Infinity`, which JSON does not have.
     """
     value, mended = _read(text, whole=whole)
     if "\\" in text:
@@ -48,10 +48,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Return the object in `text`, with its strings unrestored, and whether it had to be extracted or repaired.
-
-    `whole` is as in `read_object`, and so is the `ValueError`.
-    """
+    """Read the object in `text`, without restoring backslashes. See `read_object`."""
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")
@@ -78,9 +75,8 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 def is_complete(text: str) -> bool:
     """Return whether a judge's reply contains a complete JSON object.
 
-    A string that ends with `}` and has as many closing as opening braces counts as complete without being parsed. If a
-    complete reply has the wrong contents, a judge would only repeat it; an incomplete reply was cut off or never
-    started.
+    It does if it ends with `}` and its braces are balanced; it is not parsed. A judge would only repeat a complete
+    reply with the wrong contents. An incomplete one was cut off or never started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -92,10 +88,10 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    """Return the only object in a string that is not JSON as a whole, ignoring copies of the object and empty objects.
+    """Find the only object in a string that is not just JSON, ignoring copies and empty objects.
 
-    Raises `ValueError` if there is no object, if there are several, if there are more than `_MOST_COPIES`, or if one
-    cannot be read.
+    Raises `ValueError` if there is no object, if there are several or more than `_MOST_COPIES`, or if one cannot be
+    read.
     """
     text = _without_thoughts(text)
     start = _start_in(text)
@@ -121,10 +117,9 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return a pattern that finds the starts of objects in `text`.
+    """Return a pattern for the starts of objects in `text`.
 
-    The pattern for unquoted keys is used if there is no object with quoted keys, or if the first such object lies
-    inside an object with unquoted keys.
+    It allows unquoted keys if there is no object with quoted keys, or only inside one with unquoted keys.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -140,9 +135,9 @@ def _start_in(text: str) -> re.Pattern[str]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return the text after the thoughts: after marks at the beginning, and after the last mark outside any object.
+    """Remove the thoughts from a reply, up to marks at the beginning or the last mark outside any object.
 
-    Strings in an object may contain any mark: an answer quoted by a judge must not end the judge's thoughts.
+    Marks in the strings of an object do not count, because a judge may quote an answer.
     """
     last_object = text.rfind("{")
     at = 0
@@ -155,7 +150,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
-    """Return the first closing mark after an opening mark at index `at`, or None if there is no opening mark."""
+    """Return the first closing mark, if there is an opening mark at index `at`."""
     first = _FIRST_MARK.match(text, at)
     if first is None or not first["open"]:
         return None
@@ -163,7 +158,7 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return where thoughts without an opening mark end: after the last mark outside every object, or 0 without one."""
+    """Return the end of thoughts without an opening mark: after the last mark outside any object, or 0."""
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
@@ -189,7 +184,7 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
+    """Raise `ValueError` if the text around an object shows that it is only part of the reply."""
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
@@ -200,9 +195,9 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that starts at index `at`, read leniently if it is not JSON, and the index of its end.
+    """Read the object at index `at`, leniently if it is not JSON. Also returns where it ends.
 
-    Raises `ValueError` if the object is incomplete or malformed.
+    Raises `ValueError` if it is incomplete or malformed.
     """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
@@ -216,7 +211,7 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Return the result of `read`. Raises `ValueError` with a clear message for deep nesting and huge numbers."""
+    """Call `read` and return its result. Deep nesting and huge numbers raise a clear `ValueError`."""
     try:
         return read()
     except json.JSONDecodeError:
@@ -230,12 +225,12 @@ def _with_clear_errors(read: Callable[[], T]) -> T:
 
 
 def _loads(text: str) -> Any:
-    """Return the value of a JSON string. Raises `ValueError` with a clear message for deep nesting and huge numbers."""
+    """Parse JSON. Deep nesting and huge numbers raise a clear `ValueError`."""
     return _with_clear_errors(lambda: _DECODER.decode(text))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of an object as a dict. Raises `ValueError` if a key has two different values."""
+    """Convert the entries of an object to a dict. Raises `ValueError` if a key has two different values."""
     by_key = dict(pairs)
     if len(by_key) < len(pairs):
         for key, value in pairs:

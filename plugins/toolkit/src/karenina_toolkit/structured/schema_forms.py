@@ -1,7 +1,6 @@
-"""Two forms of a judge's schema: OpenAI's strict mode, and a description for the prompt with one line for each field.
+"""Two forms of a judge's schema: OpenAI's strict mode, and a list of fields for the prompt.
 
-Servers that use a schema to constrain a reply do not always show it to the model, and small models follow a list better
-than a schema, so prompts contain a list.
+Servers that enforce a schema do not always show it to the model. Small models follow a list better than a schema.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ _CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
 
 
 def is_official(url: SplitResult) -> bool:
-    """Return whether `url` belongs to OpenAI's own service, which requires a key and strict schemas."""
+    """Return whether `url` is OpenAI's own service, which needs a key and strict schemas."""
     return url.hostname == "api.openai.com"
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return `schema` in strict form and True, or `schema` unchanged and False if that would change its meaning.
+    """Convert `schema` to strict form, if possible. Returns the schema, and whether it is strict.
 
-    Strict mode requires that all keys be required and no others be allowed, that `anyOf` be used in place of `oneOf`,
-    and that there be nothing next to a `$ref` and no defaults. A schema with an optional key or an open map cannot be
-    strict. OpenAI's own service (`official`) also rejects limits on string length, which other servers use to keep the
-    replies of small models short. The returned schema may be shared with other calls, so it must not be changed.
+    Strict mode requires all keys and allows no others. It has `anyOf` but not `oneOf`, nothing next to a `$ref`, and no
+    defaults. A schema with an optional key or an open map cannot be strict. OpenAI's own service (`official`) does not
+    allow limits on string length either, but on other servers they keep the replies of small models short. Do not
+    change the result, since other calls may share it.
     """
     try:
         text = to_json(schema)
@@ -42,14 +41,14 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the result of `_strict_form` for a schema passed as JSON. Callers share it, so it must not be changed."""
+    """Return `_strict_form` for a schema in JSON. The result is shared and must not be changed."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy of `schema` and False if it cannot be strict.
+    """Return the strict form of `schema` and True, or a copy and False if it cannot be strict.
 
-    `official` is as in `strict_schema`.
+    For `official`, see `strict_schema`.
     """
     if not _can_be_strict(schema):
         return dict(schema), False
@@ -57,9 +56,9 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name that servers accept: the schema's title, cut to 64 characters, or `answer` if there is no title.
+    """Return a name for the schema that servers accept: its title, up to 64 characters, or `answer`.
 
-    Each run of characters other than ASCII letters, digits, `_` and `-` becomes `_`.
+    Anything but ASCII letters, digits, `_` and `-` becomes `_`.
     """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
@@ -67,7 +66,7 @@ def schema_name(schema: Mapping[str, Any]) -> str:
 def _can_be_strict(schema: Any) -> bool:
     """Return whether strict mode can express `schema`.
 
-    Every key must be required, no object may be an open map, and no `allOf` may contain several schemas.
+    All keys must be required, and there must be no open maps and no `allOf` of several schemas.
     """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
@@ -85,7 +84,7 @@ def _can_be_strict(schema: Any) -> bool:
 
 
 def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the direct subschemas of `schema`; some may not be mappings."""
+    """Return the direct subschemas of `schema`. They need not be mappings."""
     subschemas: list[Any] = []
     for key in ("properties", "$defs"):
         subschemas += schema.get(key, {}).values()
@@ -96,7 +95,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict. `official` is as in `strict_schema`."""
+    """Return the strict form of a schema that can be strict. For `official`, see `strict_schema`."""
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -131,9 +130,9 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Return one line for each field in an object's JSON Schema, with the name, description, type and any hint.
+    """Describe the fields of an object's JSON Schema, one per line, with description, type and hint.
 
-    The lines follow the heading `Fields:`. `hints` maps the names of fields to hints.
+    The lines follow the heading `Fields:`. `hints` contains hints by field name.
     """
     lines = []
     for name, part in schema.get("properties", {}).items():
@@ -145,9 +144,9 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Describe in words which values match part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
+    """Describe the values that match part of a JSON Schema, such as `list of text or null` or `one of "a", "b"`.
 
-    References are resolved in `root`. Below four levels of nesting, counted from `depth`, the description is `...`.
+    References are resolved in `root`. Anything nested more than four levels deep, counted from `depth`, is `...`.
     """
     if depth > _DEEPEST:
         return "..."

@@ -1,8 +1,8 @@
-"""Compares a judge's JSON with its schema and makes unambiguous repairs.
+"""Comparing a judge's JSON with its schema, and repairing it if there is no doubt.
 
-The functions support the part of JSON Schema used by judge schemas: `type`, `properties`, `required`, `items`, `enum`,
-`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to the subsequent
-validation. `null` is accepted everywhere: it means that the judge found nothing, and the template decides.
+This supports the part of JSON Schema that judges' schemas use: `type`, `properties`, `required`, `items`, `enum`,
+`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to validation.
+`null` is accepted everywhere. It means that the judge found nothing, and the template decides.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from karenina_toolkit.structured.schema_forms import describe_type
 Schema = Mapping[str, Any]
 
 MOST_STEPS: Final = 200_000
-"""Maximum number of comparisons of a value with part of a schema in one call."""
+"""Maximum steps for comparing a value with its schema."""
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """Raised when a comparison takes too many steps. A few lines of choices and references can require billions."""
+    """Raised if a comparison takes too many steps. A few lines of choices and references can need billions."""
 
 
 class _Root(dict[str, Any]):
@@ -35,11 +35,11 @@ class _Root(dict[str, Any]):
 
     @classmethod
     def of(cls, schema: Schema) -> _Root:
-        """Return `schema` with a full count of comparisons, or `schema` itself if it already has a count."""
+        """Return `schema` with a counter for comparisons, unless it already has one."""
         return schema if isinstance(schema, _Root) else cls(schema)
 
     def step(self) -> None:
-        """Count one comparison. Raises `SchemaTooComplex` if none are left."""
+        """Count one comparison. Raises `SchemaTooComplex` if there are too many."""
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
@@ -59,7 +59,7 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
-    """Return `data` with repairs that are unambiguous and keep every value, and whether any were made.
+    """Repair `data` to fit its schema, and return whether anything changed. No value is lost.
 
     - A boolean: from "true", "yes", "y", "1" and 1; from "false", "no", "n", "0" and 0.
     - A number: from a string that is a JSON number, even if an enum contains numbers but not this string.
@@ -69,7 +69,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - An enum value: from a string that differs in case, spaces or look-alike code points.
     - An object: from an object that wraps it in a single foreign key, such as `{"Answer": {...}}`.
 
-    Nothing else is changed: `find_mismatches` returns what still does not match. Raises `SchemaTooComplex` after
+    Nothing else is changed. Use `find_mismatches` to see what still does not fit. Raises `SchemaTooComplex` after
     `MOST_STEPS` comparisons.
     """
     repaired, changed, _ = repair_and_check(data, schema)
@@ -77,20 +77,19 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return how `data` fails to match `schema`: one sentence for each problem, naming its place.
+    """Return how `data` does not match `schema`, with a sentence for each problem.
 
-    The list is empty if everything matches. Null always matches, and so do keys that the schema does not have. Raises
-    `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Null always matches, and extra keys are ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Return `data` after `repair`, whether anything was repaired, and the remaining mismatches.
+    """Repair `data`, and return whether anything changed and what still does not match.
 
-    Data that already matches is not changed, except that an object is taken out of a single foreign key around it.
-    Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Data that already matches only changes if it is wrapped in a single foreign key. Raises `SchemaTooComplex` after
+    `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -104,7 +103,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema`, which is part of `root`, explicitly allows null or has no type at all."""
+    """Return whether `schema` explicitly allows null or has no type. `root` is the schema that contains it."""
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)
@@ -118,7 +117,7 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
-    """Return the only value in `data` if it matches the schema's keys and its own key is foreign, otherwise `data`."""
+    """Unwrap `data` if it has a single foreign key whose value has the schema's keys."""
     schema = _resolve(schema, root)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(data) != 1:
@@ -131,7 +130,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` with unambiguous repairs, or unchanged if it cannot be repaired."""
+    """Repair `value`, if there is no doubt how."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -146,7 +145,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return a value repaired for a schema that has neither options nor an enum, or unchanged if no repair applies."""
+    """Repair a value for a schema without options or an enum."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -173,7 +172,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return the value as a list with repaired entries, or unchanged if it may mean several entries or none."""
+    """Convert the value to a list with repaired entries, unless it may mean several entries or none."""
     items = schema.get("items")
     if isinstance(value, str):
         held = _parse_list(value) or _split_list(value)
@@ -191,7 +190,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Return the only repair of `value` for one of several schemas, or `value` if it matches or the repairs differ."""
+    """Repair `value` for one of several schemas, unless it already matches or the repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []
@@ -203,7 +202,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value`, at the path `place`, that does not match. Null always matches."""
+    """Yield a sentence for each part of `value` that does not match. `place` is its path."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -244,8 +243,7 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema referenced by `schema`, including through the single `allOf` that pydantic puts around a
-    reference.
+    """Return the schema that `schema` refers to, also through a single `allOf`, as pydantic writes it.
 
     After 20 references in a row, the result is an empty schema, which allows everything.
     """
@@ -266,7 +264,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema: its types if it has several, otherwise its `anyOf` or `oneOf`, if any."""
+    """Return the alternatives of a schema: its types, if there are several, or its `anyOf` or `oneOf`."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".
@@ -275,7 +273,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _allowed(schema: Schema) -> list[Any] | None:
-    """Return the values allowed by `const` or `enum`, or None if the schema has neither."""
+    """Return the values that `const` or `enum` allows, or None if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     allowed = schema.get("enum")
@@ -283,7 +281,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
-    """Return the only allowed value that `value` can mean, or `value` if it is allowed or if none or several match."""
+    """Return the only allowed value that `value` can mean. If there is none, or several, returns `value`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
@@ -296,21 +294,21 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
 
 
 def _letters(text: str) -> str:
-    """Return a string in the form used to compare enum values: folded, without case or white space."""
+    """Fold a string for comparing enum values, also removing case and white space."""
     return "".join(fold(text).casefold().split())
 
 
 def _boolean(value: Any) -> Any:
-    """Return the boolean meant by `value`, or `value` itself if it does not mean one."""
+    """Return the boolean that `value` means, or `value` if it does not mean one."""
     if isinstance(value, str):
         return _BOOLEANS.get(fold(value).strip().removesuffix(".").casefold(), value)
     return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Return `word` as a number, or `value` if `word` is not a number or has a huge exponent.
+    """Convert `word` to a number. If this is not possible, returns `value`.
 
-    `value` is also returned if `word` is a fraction and `kind` is "integer".
+    Huge exponents are not possible, and neither are fractions if `kind` is "integer".
     """
     if not _NUMBER.fullmatch(word):
         return value
@@ -323,7 +321,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Return the list in a JSON string, or None if the string contains anything else."""
+    """Parse a JSON list. Returns None for anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -334,9 +332,9 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Return the entries of a string separated by semicolons, otherwise by line breaks, without bullets.
+    """Split a string at semicolons or line breaks, without bullets.
 
-    Return None if there is no separator or an entry is empty.
+    Returns None if there are no separators or an entry is empty.
     """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
@@ -349,9 +347,9 @@ def _wants_objects(schema: Schema, root: Schema) -> bool:
 
 
 def _has_type(value: object, kind: str) -> bool:
-    """Return whether a value has the JSON Schema type `kind`, where 1.0 is an integer and true is not a number.
+    """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number.
 
-    Return True if the type is unknown.
+    Unknown types match everything.
     """
     if isinstance(value, bool):
         return kind == "boolean"
@@ -361,7 +359,7 @@ def _has_type(value: object, kind: str) -> bool:
 
 
 def json_equal(one: object, other: object) -> bool:
-    """Return whether two JSON values are equal, where `True` is different from `1`."""
+    """Return whether two JSON values are equal. `True` and `1` are different."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(json_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -377,7 +375,7 @@ def _shown(value: object) -> str:
 
 
 def _at(place: str) -> str:
-    """Return the subject of a problem: its place, or "the reply" if it concerns the whole reply."""
+    """Return the subject of a sentence about a problem: its place, or "the reply"."""
     return place or "the reply"
 
 
@@ -401,7 +399,7 @@ _ARTICLES = {
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has exactly these keys, each with its own schema.
+    """Return the JSON Schema of an object with exactly these keys.
 
     A judge fills in the keys in order, so put its reasoning before its decision.
     """

@@ -1,4 +1,4 @@
-"""`ask` and `call_structured`, which make one structured request to a judge, with one retry."""
+"""Asking a judge for structured output, with one retry."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _CALL_ARGUMENTS = ("arguments", "parameters")
 
 
 class InvalidReply(ValueError):
-    """Raised by a `validate` function, with a message that tells the judge what is wrong with its reply.
+    """Raised by a `validate` function to tell the judge what is wrong with its reply.
 
-    The message is sent to the judge, so it must not contain anything that a judge may not see. The message of any other
-    `ValueError` is not sent, because the code of a template may have written a ground truth into it.
+    The message is sent to the judge, so it must not contain anything that the judge may not see. Messages of other
+    `ValueError`s are not sent, because a template's code may have put ground truth in them.
     """
 
 
@@ -55,9 +55,9 @@ class InvalidReply(ValueError):
 class StructuredResult(Generic[T]):
     """A judge's validated reply.
 
-    `data` is the object that `validate` received, `tries` is the number of calls, and `repaired` says whether the last
-    reply had to be extracted or repaired; `usage` is the total for all calls, including those with unusable replies.
-    `option_logprobs` is taken from the last reply (see `ParserReply`).
+    `data` is the object passed to `validate`. `tries` is the number of calls, and `usage` their total. `repaired` says
+    whether the last reply had to be extracted or repaired. `option_logprobs` is from the last reply (see
+    `ParserReply`).
     """
 
     value: T
@@ -78,11 +78,11 @@ async def ask(
     validate: Callable[[dict[str, Any]], T],
     model: ModelConfig | None = None,
 ) -> StructuredResult[T]:
-    """Have `model` (default: the judge) fill in `schema`: prompt, parse, repair, and retry once with the error.
+    """Ask a judge to fill in `schema`, and return the validated reply.
 
-    `user` is the text of the user's message in the prompt for `task`, and `validate` converts the object, as in
-    `call_structured`. Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted. In that
-    case, if the last reply was incomplete, a failure is counted for the item, so that a resumed run runs it again.
+    `user` is the user message in the prompt for `task`. `validate` converts the object, as in `call_structured`.
+    `model` defaults to the judge of the item. Raises `PortError` if the call fails, and `StructuredError` if no reply
+    is accepted. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model), schema, validate)
     parser = context.parser(model)
@@ -106,18 +106,18 @@ async def call_structured(
     reasks: int = 1,
     info: CallInfo = NO_INFO,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`.
+    """Ask `parser` for a JSON object that matches `schema` and passes `validate`.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
 
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
     `validate` has.
 
-    3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
+    3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject it.
 
-    An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
-    reply. Of pydantic's errors, only those whose text comes from pydantic itself are sent, and of other errors, only
-    the message of an `InvalidReply`. Raises `StructuredError` if no reply is accepted, and `PortError` if a call fails.
+    After an error, the judge is asked again with the error, up to `reasks` times, unless the reply was filtered. Only
+    messages of `InvalidReply`, and those that pydantic itself wrote, are sent. Raises `StructuredError` if no reply is
+    accepted, and `PortError` if a call fails.
     """
     form = _Form(messages, schema, validate, reasks)
     while True:
@@ -127,7 +127,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form for a judge to fill in. `messages` contains the messages of the next request."""
+    """A form for a judge to fill in. `messages` are for the next request."""
 
     def __init__(
         self,
@@ -144,9 +144,9 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None to ask the judge again with the new `messages`.
+        """Return the result, or None if the judge should be asked again with the new `messages`.
 
-        Raises `StructuredError` after the last attempt, or if the provider's filter stopped the reply.
+        Raises `StructuredError` after the last attempt, or if the reply was filtered.
         """
         self._tries += 1
         self._usage += reply.usage
@@ -173,9 +173,9 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the object in a reply and whether it had to be extracted or repaired.
+    """Read and repair the object in a reply. Also returns whether it had to be extracted or repaired.
 
-    Raises `InvalidReply` if no object matches the schema.
+    Raises `InvalidReply` if there is no object that matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
@@ -200,7 +200,7 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of a tool call that a judge wrote as text.
 
-    Return None if there is no such call or if the schema has a field named `name`.
+    Returns None if there is none, or if the schema has a field called `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
@@ -215,7 +215,7 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return the explanation for the judge, without text written by template code, and the full one for the user."""
+    """Return an explanation for the judge, without anything from template code, and the full one for the user."""
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
@@ -230,7 +230,7 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Return pydantic's errors as one string, leaving out messages from template code unless `everything` is set."""
+    """Join pydantic's errors, leaving out those from template code unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -241,14 +241,14 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the error types whose messages are written by pydantic. All other messages come from template code."""
+    """Return the types of errors whose messages pydantic writes. Others come from template code."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}
 
 
 def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
-    """Return the messages to append to a request: the judge's reply, unless it is blank, and what is wrong with it."""
+    """Return the messages for asking again: the judge's reply, unless it is blank, and what is wrong with it."""
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )

@@ -1,8 +1,8 @@
-"""Structured output modes, and finding the best mode that a server supports. For adapters.
+"""Modes for structured output, and finding the best one that a server supports.
 
 The modes are `json_schema` (the server enforces the schema), `tool` (a call to a tool with the schema as its
-parameters) and `prompt` (the schema is part of the prompt). A server that does not support a mode refuses the request;
-one call finds this out for all calls in a run.
+parameters) and `prompt` (the schema is part of the prompt). A server refuses requests in a mode that it does not
+support. One call finds this out for the whole run.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _OF_THE_LENGTH: Final = re.compile(
 
 
 class Refusal(Enum):
-    """The part of a request refused by a server: the mode itself, or only this schema in that mode."""
+    """What a server refused: the mode, or just this schema in that mode."""
 
     MODE = "mode"
     SCHEMA = "schema"
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server refused in a request using `mode`, or None if `error` is about something else.
+    """Return what the server refused in a request using `mode`, or None for other errors.
 
-    Only the statuses 400, 404, 422 and 501 count, and only if the server's message names the feature and says that it
-    is not supported. After any other failure, no other mode is tried.
+    The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported. After other
+    errors, no other mode is tried.
     """
     topic = _TOPICS.get(mode)
     message = error.server_text
@@ -80,15 +80,15 @@ MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
 """All modes, starting with the best one."""
 
 PATIENCE: Final = 0.2
-"""Maximum seconds that calls wait for the call that tests a mode, counted from the start of that call.
+"""Maximum seconds to wait for the call that tests a mode.
 
-Servers refuse quickly, and a server that has not answered by then has probably accepted the mode. If not, each call in
-flight is refused once, which costs no tokens.
+Servers refuse quickly, so a server that has not answered by then has probably accepted the mode. Otherwise, every call
+in flight is refused once, which costs no tokens.
 """
 
 
 class ModeUnsupported(PortError):
-    """Raised by an adapter whose library does not support a mode. The next mode is tried, as after a refusal."""
+    """Raised by an adapter whose library does not support a mode. The next mode is then tried."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -100,16 +100,15 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Return the result of `ask` in the first of the `modes` that the server supports, together with that mode.
+    """Call `ask` in the first of the `modes` that the server supports. Returns its result and the mode.
 
-    `server` identifies the server and the model. Refusals are remembered for the lifetime of the current event loop,
-    which lasts for one run. Concurrent calls wait briefly for the first call, so that they do not use a mode that is
-    known to fail.
+    `server` identifies the server and model. Refusals are remembered as long as the event loop runs, which is one run.
+    Concurrent calls wait a little for the first one, so that they do not try a mode that will fail.
 
-    A refusal of one schema is remembered for this schema only, as is any refusal by a server that accepted the mode
-    with another schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
+    If a server accepted the mode with another schema, or refuses just this schema, this only counts for this schema. If
+    a call fails permanently in all remaining modes, its refusals are forgotten.
 
-    A request's `PortError` is raised if it is not about the mode or if no modes are left.
+    Raises the `PortError` of a request if it is not about the mode or if there are no modes left.
     """
     memory = _modes_of(server)
     shape = _SchemaKey(schema)
@@ -136,9 +135,9 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """Return `messages` for the `prompt` mode, with the schema appended to the system message.
+    """Append the schema to the system message, for the mode `prompt`.
 
-    A system message is added if the first message is not one.
+    If the first message is not a system message, one is added.
     """
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
@@ -150,7 +149,7 @@ def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> lis
 
 
 class _SchemaKey:
-    """A schema, identified by a hash of its content, which is computed only after a schema has been refused."""
+    """A schema, identified by a hash of its contents, which is only computed after a refusal."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -166,15 +165,15 @@ class _SchemaKey:
 
 @dataclass(slots=True)
 class _ModeTest:
-    """A call that tests a mode. Other calls wait for its result until `give_up_at`, a time of the event loop."""
+    """A call that tests a mode. Others wait for it until `give_up_at`, a time of the event loop."""
 
     give_up_at: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Return False if `give_up_at` or the waiting call's `patience` comes first.
+        """Wait until the test ends. Returns False if `give_up_at` or `patience` comes first.
 
-        `patience` is also a time of the event loop, not a number of seconds.
+        `patience` is a time of the event loop, not a number of seconds.
         """
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
@@ -198,9 +197,9 @@ class _ServerModes:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a refusal. Return a function that forgets it.
+        """Remember a refusal, and return a function that forgets it.
 
-        A refusal of the mode counts only for the schema `shape` if the server has accepted the mode before.
+        If the server has accepted the mode before, this only counts for the schema `shape`.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
@@ -211,7 +210,7 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Test a mode inside the block, one call at a time, until it is known or the waiting calls run out of time."""
+        """Let one call at a time test a mode, until it is known or the others run out of time."""
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
@@ -232,7 +231,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return what this run knows about a server's modes, which is nothing yet for a new server."""
+    """Return what this run knows about a server's modes."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

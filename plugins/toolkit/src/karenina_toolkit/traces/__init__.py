@@ -1,4 +1,4 @@
-"""Traces: the messages between a model and its tools, converted from several formats to one.
+"""Traces: the messages between a model and its tools, in one form.
 
 A *trace* is a sequence of `Message`s. A *recording* is a conversation in JSON, in the format of the program that wrote
 it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.

@@ -1,4 +1,4 @@
-"""Message blocks: reading them, building turns from them, and describing blocks that are not text."""
+"""Message blocks: reading them, building turns from them, and describing those that are not text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from karenina_core.models.ports import Message, Role, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """Raised when a recording cannot be read without loss. The message names the entry and says what is wrong."""
+    """Raised if a recording cannot be read without losing something. The message says which entry, and why."""
 
 
 @contextmanager
 def in_entry(number: int) -> Iterator[None]:
-    """Add the number of an entry, counting from 1, to any `TraceFormatError` raised inside the block."""
+    """Add the number of an entry, from 1, to any `TraceFormatError` raised in the block."""
     try:
         yield
     except TraceFormatError as error:
@@ -29,20 +29,17 @@ _IGNORED_KEYS = ("type", "cache_control")
 
 
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
-    """Return `block` on one line: `[kind]`, followed by its contents as JSON.
+    """Describe a block on one line: `[kind]`, followed by its contents as JSON.
 
-    Its `type`, its `cache_control` and empty values are left out. Encoded bytes (pictures, sound, encrypted reasoning)
-    are replaced by their lengths.
+    `type`, `cache_control` and empty values are left out. Encoded bytes, such as pictures, are replaced by their
+    length.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the entries of the list under `key`, or no entries if the list is missing or empty.
-
-    Raises `TraceFormatError` if the value is not a list.
-    """
+    """Return the list under `key`, which may be missing. Raises `TraceFormatError` if it is not a list."""
     value = data.get(key)
     if not value:
         return ()
@@ -52,9 +49,9 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string, or None if there is none or it is null or empty.
+    """Return the id or name under `key` as a string, if there is one.
 
-    Raises `TraceFormatError` if the value is neither a string nor an integer.
+    Raises `TraceFormatError` if it is neither a string nor an integer.
     """
     value = data.get(key)
     if value is None or value == "":
@@ -65,12 +62,12 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON on one line, with encoded bytes replaced by their lengths."""
+    """Return `value` as JSON on one line, with encoded bytes replaced by their length."""
     return json.dumps(_shorten(value), ensure_ascii=False)
 
 
 def _shorten(value: Any) -> Any:
-    """Return a JSON value in which encoded bytes are replaced by their lengths."""
+    """Replace encoded bytes in a JSON value by their length."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
@@ -81,9 +78,9 @@ def _shorten(value: Any) -> Any:
 
 
 def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
-    """Yield the messages in `parts`, converting the strings between them to messages with `role`.
+    """Yield messages with `role`, joining consecutive strings by line breaks.
 
-    Consecutive strings are joined by line breaks. If there are no parts, yield one empty message.
+    Parts that are already messages are yielded unchanged. Without any parts, this yields one empty message.
     """
     texts: list[str] = []
     is_empty = True
@@ -101,13 +98,13 @@ def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
 
 
 def comparable(message: Message) -> tuple[object, ...]:
-    """Return what a message has in common with its repetition: role, text, and the names and arguments of its calls."""
+    """Return what a repeated message has in common with the original: role, text, and calls without ids."""
     calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
     return message.role, message.content.strip(), calls
 
 
 class TurnBuilder:
-    """Builds an assistant turn from text, thoughts and calls. `close` yields the turn's message."""
+    """Builds an assistant turn from text, thoughts and calls."""
 
     def __init__(self) -> None:
         self._clear()
@@ -126,7 +123,7 @@ class TurnBuilder:
         return bool(self._calls)
 
     def begin(self) -> None:
-        """Start the assistant's turn, even if nothing follows, because an empty message is a message too."""
+        """Start a turn. If nothing follows, it becomes an empty message."""
         self._begun = True
 
     def add_text(self, text: str, *, same_line: bool = False) -> None:
@@ -150,7 +147,7 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the turn's message, if a turn was started, then clear the turn."""
+        """Yield the message of the turn, if one was started, and start over."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

@@ -1,4 +1,4 @@
-"""Traces from recorded traffic: requests, each repeating the conversation so far, with their responses."""
+"""Traces from recorded traffic: requests that repeat the conversation so far, with their responses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Return the only conversation in `exchanges`, which are objects with a `request` and its `response`.
+    """Convert recorded traffic to a trace. `exchanges` are objects with a `request` and its `response`.
 
-    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if a request does not continue the
-    preceding exchange. `convert_conversations` reads recordings with several conversations.
+    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if they are not a single
+    conversation. Use `convert_conversations` for several.
     """
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
@@ -33,7 +33,7 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
-    """Return the conversations in `exchanges`, in the order in which they begin.
+    """Convert recorded traffic to traces, in the order in which the conversations begin.
 
     An exchange continues a conversation in two cases:
 
@@ -41,9 +41,8 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
       calls. Ids and thoughts may differ; a thought that is not repeated is kept.
     - Its request names an earlier response as its `previous_response_id`.
 
-    Otherwise the exchange begins another conversation, even if only its instructions differ. A response without a
-    message (an error, a token count, a blocked prompt) adds no message, so the conversation ends with the request,
-    unless the request is repeated.
+    Otherwise it begins another conversation, even if only the instructions differ. If a response has no message (an
+    error, a token count, a blocked prompt), the conversation ends with the request, unless it is repeated.
 
     Raises `TraceFormatError` if an exchange cannot be read or a response contains several replies.
     """
@@ -52,7 +51,7 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
 
 @dataclass
 class _Conversation:
-    """One conversation after some of its exchanges. `first` is the number of its first exchange, counting from 1."""
+    """A conversation so far. `first` is the number of its first exchange, from 1."""
 
     first: int
     format: Format | None
@@ -64,7 +63,7 @@ class _Conversation:
 
 @dataclass(frozen=True)
 class _ParsedExchange:
-    """One exchange, as far as it can be read without the preceding ones."""
+    """An exchange, as far as it can be read without the earlier ones."""
 
     format: Format | None
     asked: list[object]
@@ -75,7 +74,7 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    """Return the conversations in `exchanges`. Raises `TraceFormatError`, naming the exchange."""
+    """Return the conversations in `exchanges`. Raises `TraceFormatError` with the number of the exchange."""
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
@@ -98,7 +97,7 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Return an exchange as far as it can be read on its own.
+    """Read an exchange, as far as possible without the earlier ones.
 
     Raises `TraceFormatError` if it has no request or response, or if their formats differ.
     """
@@ -124,7 +123,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return a response's entries and their format, or no entries if the response states why it has no message.
+    """Return the entries of a response with their format. If it says why it has no message, there are none.
 
     Raises `TraceFormatError` if the format is unknown.
     """
@@ -144,7 +143,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """Return the last conversation, updated with the request of `parsed`, if the request repeats it, otherwise None."""
+    """Add a request to the last conversation, if it repeats it, and return the conversation."""
     if not conversations:
         return None
     last = conversations[-1]
@@ -158,7 +157,7 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Return the conversation whose last response is named in `parsed` as the previous one, updated with the request.
+    """Add a request to the conversation whose last response it refers to, and return the conversation.
 
     Raises `TraceFormatError` if there is no such conversation.
     """
@@ -174,7 +173,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
-    """Return `messages` with thoughts restored from the `earlier` messages if they were not repeated."""
+    """Restore thoughts from `earlier` messages that were not repeated."""
     restored = list(messages)
     for place, message in enumerate(earlier):
         if message.reasoning and not restored[place].reasoning:

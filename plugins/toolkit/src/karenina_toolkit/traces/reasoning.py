@@ -1,4 +1,4 @@
-"""Reasoning inside a model's answer, between marks such as `<think>` and `</think>`."""
+"""Reasoning in a model's answer, between marks such as `<think>` and `</think>`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS: Final = (
     *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
     *("_THINKING|>", "_of_thought|>", "<|channel", "<channel|>", "assistantfinal"),
 )
-"""Fragments for a quick test: every mark contains one of them, and most answers contain none."""
+"""Every mark contains one of these, and most answers contain none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
 MARK: Final = lazy_pattern(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
@@ -24,7 +24,7 @@ MARK: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Marks of DeepSeek, Qwen and most others, Anthropic's prompts, Google's OpenAI endpoint, Mistral, Seed-OSS, LongCat,
-Kimi, Cohere, Sky-T1, Gemma, and gpt-oss, if the beginning of its channels is missing.
+Kimi, Cohere, Sky-T1, Gemma, and gpt-oss if the start of its channels is missing.
 """
 _FENCE: Final = lazy_pattern(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
 _QUOTED: Final = lazy_pattern(
@@ -37,17 +37,17 @@ _CLOSINGS: Final = {
     ">": "</",
     "=": "",
 }
-"""What closes the markup or bracket right before a mark. A mark between the two is only mentioned."""
+"""What closes markup or a bracket before a mark. A mark inside is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
 _LIST_ITEM: Final = lazy_pattern(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
 _GOES_ON: Final = lazy_pattern(r"[ \t]*\n[a-z]")
 _ABOUT_PAIR: Final = lazy_pattern(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
-"""What comes between the marks of a pair that a sentence mentions."""
+"""What comes between a pair of marks that a sentence mentions."""
 _ABOUT_FIRST: Final = lazy_pattern(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
-"""How a line continues after an opening mark that it mentions, up to the closing mark."""
+"""How a line continues after an opening mark that it only mentions, up to the closing mark."""
 _NO_THOUGHT: Final = lazy_pattern(r"[,;:)\]}]")
 _CHANNEL: Final = lazy_pattern(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
@@ -57,32 +57,32 @@ _CHANNEL: Final = lazy_pattern(
 _PLAIN_CHANNELS: Final = lazy_pattern(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
-"""The channels of gpt-oss once a server has removed the special tokens."""
+"""The channels of gpt-oss after a server has removed the special tokens."""
 _NOTHING: Final = lazy_pattern(
     rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
     re.IGNORECASE,
 )
-"""Space, invisible and control characters, marks, and special tokens that a server did not remove."""
+"""Spaces, invisible and control characters, marks, and special tokens that a server left in."""
 _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply contains more than spaces, invisible characters, special tokens and empty reasoning."""
+    """Return whether a reply has any content apart from spaces, special tokens and empty reasoning."""
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
-    """Return the reasoning at the beginning of `text` (None if there is none) and the answer that follows.
+    """Split `text` into the reasoning at its start, if any, and the answer.
 
     - If the text starts with an opening mark, the reasoning ends at the first closing mark that is neither in a
       code fence nor quoted. Pairs of marks that follow directly continue the reasoning.
     - Without an opening mark, which the server may have put into the prompt, the reasoning ends at the last closing
       mark that is not just mentioned in a sentence.
 
-    Marks anywhere else are part of the answer. If nothing follows the reasoning, the text is the answer, unless it was
-    `cut_off`, in which case all of it is reasoning and the answer is empty.
+    Marks anywhere else belong to the answer. If nothing follows the reasoning, the text is the answer. If it was
+    `cut_off`, it is all reasoning, and the answer is empty.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -98,9 +98,9 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 
 
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
-    """Return a trace with the reasoning in assistant messages moved from `content` to `reasoning`.
+    """Move reasoning in assistant messages from `content` to `reasoning`.
 
-    `cut_off` says whether the last message was cut off. A message with tool calls may consist of reasoning alone.
+    `cut_off` says whether the last message was cut off. A message with tool calls may be just reasoning.
     """
     last = len(trace) - 1
     return [
@@ -112,9 +112,9 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Return a message with the reasoning in its content moved to `reasoning`, after any that is already there.
+    """Move reasoning in a message from `content` to `reasoning`, after any that is already there.
 
-    `cut_off` is as in `split_reasoning`.
+    For `cut_off`, see `split_reasoning`.
     """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
@@ -123,7 +123,7 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Return the reasoning and the (`final`) answer from gpt-oss channels, or None if the text starts with none."""
+    """Split gpt-oss channels into reasoning and the (`final`) answer. Returns None if the text has none."""
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()
@@ -137,10 +137,9 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Return the reasoning and answer, separated by marks such as `<think>`, or None if the marks do not enclose or
-    end any reasoning.
+    """Split text at marks such as `<think>` into reasoning and answer. Returns None if there is no reasoning.
 
-    The answer is empty if the text was `cut_off` within its reasoning.
+    The answer is empty if the text was `cut_off` in its reasoning.
     """
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
@@ -164,7 +163,7 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends reasoning begun by an opening mark at the start, or None if none does."""
+    """Find the mark that ends the reasoning after an opening mark, if any."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:
@@ -183,22 +182,22 @@ def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
 
 
 def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning in text without an opening mark, or None if none does."""
+    """Find the mark that ends the reasoning without an opening mark, if any."""
     if any(mark["open"] for mark in marks):
         return None
     return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)
 
 
 def _is_inside_line(text: str, start: int, after: int) -> bool:
-    """Return whether anything other than white space precedes `start` on its line, following `after`."""
+    """Return whether there is anything but white space on the line between `after` and `start`."""
     return bool(text[max(text.rfind("\n", after, start) + 1, after) : start].strip())
 
 
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
-    """Return whether both marks of a pair are just mentioned in a sentence.
+    """Return whether a sentence only mentions a pair of marks.
 
-    In such a sentence, there is almost nothing between the marks, or a verb or a comma follows the first one, and the
-    sentence continues after the second.
+    There is then almost nothing between them, or a verb or comma after the first, and the sentence continues after the
+    second.
     """
     if not opening["open"]:
         return False
@@ -208,13 +207,13 @@ def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> 
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a mark is directly enclosed in quotation marks."""
+    """Return whether a mark is in quotation marks."""
     before = text[max(mark.start() - 1, 0) : mark.start()]
     return before in _QUOTES and text.startswith(_CLOSINGS[before], mark.end())
 
 
 def _ends_thoughts(text: str, start: int, end: int) -> bool:
-    """Return whether a closing mark ends thoughts, as opposed to being mentioned in a sentence, table or list."""
+    """Return whether a closing mark ends thoughts. It may also be mentioned in a sentence, table or list."""
     from_ = max(start - _LOOKED_AT, 0)
     before = text[max(text.rfind("\n", from_, start) + 1, from_) : start]
     line = before.rstrip()

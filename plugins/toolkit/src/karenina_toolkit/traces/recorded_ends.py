@@ -1,4 +1,4 @@
-"""The finish reason of the last reply in a recording, as written by the program that recorded it."""
+"""How the last reply in a recording ended, as far as the recording says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karenina_toolkit.traces.formats import opentelemetry
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-"""The keys under which programs store the reason why a reply ended."""
+"""The keys under which programs store why a reply ended."""
 
 _INNER: Final = ("data", "kwargs", "message", "response_metadata", "additional_kwargs", "incomplete_details")
 _REPLIES: Final = ("choices", "candidates")
@@ -20,9 +20,9 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return the finish reason of the last reply in `recording`, as in `read_end`, or ("stop", None) if there is none.
+    """Return how the last reply in a recording ended, as in `read_end`, by default ("stop", None).
 
-    A refusal, even one in the message itself, counts as "content_filter", as it does with a live model.
+    A refusal counts as "content_filter", as it does with a live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -33,7 +33,7 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    """Return the finish reason stated by an object, or the status of a broken reply, or None if there is neither."""
+    """Return the finish reason in an object, or the status of a broken reply, if any."""
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -45,9 +45,9 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return `recording` with any finish reason from `row`, the object that contains the recording.
+    """Add the finish reason in `row` to the recording, which is part of it.
 
-    A string becomes an assistant message, and a list of messages becomes an object. A reason in the recording takes
+    A string becomes an assistant message, and a list of messages an object. A reason in the recording itself takes
     precedence, and an object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
@@ -63,7 +63,7 @@ def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in `recording` that may state the last reply's finish reason, in order of precedence."""
+    """Yield the objects that may contain the finish reason of the last reply, the most important first."""
     if _is_list(recording):
         if recording:
             yield from _iter_entry(recording[-1])
@@ -94,7 +94,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry and any objects in it that may state a finish reason, but nothing if it is not the model's."""
+    """Yield an entry and the objects in it that may contain a finish reason, if it is the model's."""
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return
     yield entry
@@ -109,5 +109,5 @@ def _is_refusal(content: object) -> bool:
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a list, tuple or other sequence, but not a string."""
+    """Return whether a value is a sequence, but not a string."""
     return isinstance(value, Sequence) and not isinstance(value, str)

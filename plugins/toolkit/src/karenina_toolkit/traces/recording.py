@@ -1,4 +1,4 @@
-"""Recordings: conversations as lists of messages, and the objects in which programs store them."""
+"""Recordings: conversations as lists of messages, and the objects that contain them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` contains the instructions stored alongside the entries. `format` is the format implied by the envelope, if
-    any.
+    `before` contains instructions from next to the entries. `format` is the format of the envelope, if it has one.
     """
 
     entries: Sequence[object]
@@ -56,10 +55,10 @@ class OpenedRecording:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A kind of object that encloses a conversation.
+    """A kind of object that contains a conversation.
 
-    `marks` returns whether an object is of this kind. `open` returns the entries in it, or raises `TraceFormatError`.
-    `keys` names the keys by which people recognize the object, for use in messages.
+    `marks` returns whether an object is of this kind. `open` returns its entries, or raises `TraceFormatError`. `keys`
+    is how messages describe it.
     """
 
     name: str
@@ -69,15 +68,15 @@ class Envelope:
 
 
 def convert_recording(recording: Recording) -> list[Message]:
-    """Return the messages of `recording`, in any of the known formats.
+    """Convert a recording in any known format to a trace.
 
-    A recording is a list of messages, items or events in one of `FORMATS`, or an object in one of the `ENVELOPES` that
-    contains such a list, such as a service's request or response or a framework's result or stored state. `Message`
-    objects are returned unchanged, and an empty list is an empty trace.
+    A recording is a list of messages, items or events in one of `FORMATS`, or an object that contains one
+    (`ENVELOPES`), such as a request, a response, or the result or state of a framework. `Message` objects are returned
+    unchanged. An empty list is an empty trace.
 
-    Nothing is lost silently: pictures and blocks of unknown kinds are replaced by text describing them. Item ids,
-    signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` if `recording` is
-    anything else, if formats are mixed, or if an entry cannot be read.
+    Nothing is lost silently: pictures and unknown blocks are described in text. Item ids, signatures, citations, log
+    probabilities and token counts are left out. Raises `TraceFormatError` if an entry cannot be read, formats are
+    mixed, or this is not a recording.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -86,7 +85,7 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of `recording` without their envelope.
+    """Return the entries of a recording without its envelope.
 
     Raises `TraceFormatError` if the envelope is unknown or the recording is neither an object nor a list.
     """
@@ -102,7 +101,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of `recording`, or None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
+    """Return the envelope of a recording, if it is known. Raises `TraceFormatError` if two fit."""
     fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not fitting and _is_single(recording):
         return SINGLE
@@ -115,9 +114,9 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether the keys of `document` show that it is a conversation and not a list of outputs.
+    """Return whether the keys of `document` show that it is a conversation rather than a list of outputs.
 
-    A document without any entry from a model, or in an unknown envelope, is not a conversation.
+    It must have a known envelope and an entry from a model.
     """
     try:
         opened = open_recording(document)
@@ -134,19 +133,19 @@ def is_conversation(document: object) -> bool:
 
 
 def _is_asked(entry: Entry) -> bool:
-    """Return whether an entry is addressed to the model, because it is the system's or the user's."""
+    """Return whether an entry is from the system or the user."""
     return _role_of(entry) in _ASKING
 
 
 def _role_of(entry: Entry) -> object:
-    """Return the role of an entry, otherwise its type, or None if it has neither."""
+    """Return the role of an entry, or its type if it has none."""
     return entry.get("role", entry.get("type"))
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Return parsed JSON if the text is a whole conversation with a message from a model, otherwise None.
+    """Parse a whole conversation with a message from a model. Returns None for anything else.
 
-    A JSON answer may also have keys such as `type` and `role`, but without text from a model it is not a conversation.
+    A JSON answer may have keys such as `type` and `role` too, but no text from a model.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -158,7 +157,7 @@ def parse_json_conversation(text: str) -> Any:
 
 
 def _has_model(document: Any) -> bool:
-    """Return whether a conversation has text from a model, or a model's entry if the conversation cannot be read."""
+    """Return whether a conversation has text from a model. If it is unreadable, an entry is enough."""
     try:
         messages = convert_recording(document)
     except TraceFormatError:
@@ -168,7 +167,7 @@ def _has_model(document: Any) -> bool:
 
 
 def parse_conversation(text: str) -> list[Message] | None:
-    """Return the messages if the text is a whole conversation, in JSON or with headings or roles, otherwise None.
+    """Parse a whole conversation, in JSON or with headings or roles. Returns None for anything else.
 
     Raises `TraceFormatError` if the conversation cannot be read.
     """
@@ -188,7 +187,7 @@ def _require_list(value: object) -> Sequence[object]:
 
 
 def _read_instructions(value: Any) -> list[Message]:
-    """Return the instructions next to the entries as messages, in any service's format, or no messages if empty."""
+    """Convert instructions next to the entries to messages, in any service's format."""
     if not value:
         return []
     if isinstance(value, Mapping):
@@ -199,12 +198,12 @@ def _read_instructions(value: Any) -> list[Message]:
 
 
 def _has_types(blocks: Sequence[Any]) -> bool:
-    """Return whether all blocks are text or have a `type`, which Bedrock's blocks do not."""
+    """Return whether all blocks are text or have a `type`. Bedrock's do not."""
     return all(isinstance(block, str) or (isinstance(block, Mapping) and "type" in block) for block in blocks)
 
 
 def _open_messages(document: Entry) -> OpenedRecording:
-    """Return the `messages` of an object, with the attachments of an Inspect sample resolved."""
+    """Return the `messages` of an object. The attachments of an Inspect sample are resolved."""
     held = _holder_of_messages(document)
     entries = _require_list(held["messages"])
     attachments = held.get("attachments")
@@ -214,7 +213,7 @@ def _open_messages(document: Entry) -> OpenedRecording:
 
 
 def _holder_of_messages(document: Entry) -> Entry:
-    """Return the object with the messages: the document itself, or the values of a LangGraph snapshot or checkpoint."""
+    """Return the object with the messages, which may be the values of a LangGraph snapshot or checkpoint."""
     if "messages" in document:
         return document
     checkpoint = document.get("checkpoint")
@@ -224,7 +223,7 @@ def _holder_of_messages(document: Entry) -> Entry:
 
 
 def _open_responses(document: Entry) -> OpenedRecording:
-    """Return the input and output of a Responses API request, a response, or both."""
+    """Return the input and output of a Responses API request or response."""
     request, output = document.get("input"), document.get("output")
     asked = [{"role": "user", "content": request}] if isinstance(request, str) else _require_list(request or [])
     entries = [*asked, *(output if isinstance(output, Sequence) else ())]
@@ -248,7 +247,7 @@ def _open_contents(document: Entry) -> OpenedRecording:
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response, or None if it has neither.
+    """Return the reply in the choices or candidates of a response, if it has them.
 
     Raises `TraceFormatError` if there are several replies.
     """
@@ -268,7 +267,7 @@ def open_reply(response: Entry) -> OpenedRecording | None:
 
 
 def _open_reply(document: Entry) -> OpenedRecording:
-    """Return the reply in a response, or no entries if the list of replies is empty."""
+    """Return the reply in a response. If the list of replies is empty, there are no entries."""
     return open_reply(document) or OpenedRecording(())
 
 

@@ -1,7 +1,7 @@
-"""A reply's token counts, under all the names used by servers.
+"""The token counts of a reply, whatever the server calls them.
 
-The names are those used by OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere,
-OpenRouter and LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads Anthropic Messages API counts.
+The names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
+LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of the Anthropic Messages API.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Return the usage of one call from the `usage` object of a chat completion. Missing numbers are 0, even if there
-    is no `usage`.
+    """Read the `usage` of a chat completion. Missing counts are 0.
 
-    The output is the larger of its own count and the total minus the input, because some servers count the model's
-    thoughts only in the total. Cached tokens that cannot be part of the input are added to the input, and reasoning
-    tokens that cannot be part of the output are added to the output.
+    Some servers count the model's thoughts only in the total, so the output is at least the total minus the input.
+    Cached tokens beyond the input are added to the input, and reasoning tokens beyond the output to the output.
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -68,7 +66,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts in an object and its details to `counts`, by kind. Among several of a kind, keep the largest."""
+    """Add the counts in an object and its details to `counts`. The largest of each kind wins."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:
@@ -80,10 +78,10 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Return two `usage` objects from the same stream merged, with the larger value of each count and detail.
+    """Merge two `usage` objects of a stream, taking the larger value of each count.
 
-    Neither object is changed; either may be missing. Counts grow during a stream, and the last object may lack some of
-    them or have zeros.
+    Counts grow during a stream, but the last object may lack some of them or have zeros. Either object may be missing,
+    and neither is changed.
     """
     if not isinstance(before, Mapping):
         return after or before

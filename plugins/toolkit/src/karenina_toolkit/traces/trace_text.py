@@ -1,4 +1,4 @@
-"""A trace as text for judges and people, the answer in a trace, and the metrics of an agent's trace."""
+"""A trace as text for judges and people, its answer, and its metrics."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ _SAYS_IT_FAILED = re.compile(
     re.IGNORECASE,
 )
 _SHORT = 300
-"""Maximum characters of an output that is searched for such words. In longer outputs, they are mostly quotations."""
+"""Maximum characters of an output to search for such words. In longer outputs, they are mostly quoted."""
 _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
-    """Return `trace` as text: a heading such as `[2] assistant` for each message, followed by its content.
+    """Return a trace as text, with a heading such as `[2] assistant` for each message.
 
-    Every line of content, even after an unusual line break, begins with `| `, and headings never do, so content cannot
-    be mistaken for the heading of another message. Tool calls have their own headings. Thoughts outside the answer are
-    left out unless `reasoning` is set. Raises `TraceFormatError` if the recording cannot be read.
+    Every line of content begins with `| `, so that it cannot be taken for a heading. Tool calls have their own
+    headings. Thoughts are left out unless `reasoning` is set. Raises `TraceFormatError` if a recording cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -63,7 +62,7 @@ def _content(text: str) -> str:
 
 
 def _name(name: str | None) -> str:
-    """Return a tool's name, quoted if it could break the heading, because it was written by a model."""
+    """Return the name of a tool, in quotes if it could break the heading. A model may have written it."""
     if not name:
         return "(unnamed)"
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)
@@ -71,7 +70,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer or an `error`. A verdict is truthy if it is valid."""
+    """Whether a trace is `valid`, with its `final` answer or an `error`. Truthy if it is valid."""
 
     valid: bool
     final: str | None = None
@@ -82,16 +81,15 @@ class TraceVerdict:
 
 
 def final_ai_message(trace: Recording) -> str | None:
-    """Return the answer in a trace: the last message, if it is an assistant message with text and no tool calls.
+    """Return the answer: the last message, if it is an assistant message with text and no tool calls.
 
-    Otherwise return None; an earlier assistant message is never used. Raises `TraceFormatError` if the recording cannot
-    be read.
+    Earlier messages are never used. Raises `TraceFormatError` if a recording cannot be read.
     """
     return _verdict(convert_recording(trace)).final
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Return whether `trace` can be read and ends with an answer (see `final_ai_message`), or why not.
+    """Check that a trace can be read and ends with an answer (see `final_ai_message`).
 
     Never raises `TraceFormatError`.
     """
@@ -117,7 +115,7 @@ def _verdict(messages: Sequence[Message]) -> TraceVerdict:
 
 
 class AgentMetrics(TypedDict):
-    """A result's `agent_metrics`. The lists contain each tool once, in order of first use."""
+    """The `agent_metrics` of a result. Tools are listed once, in order of first use."""
 
     iterations: int
     tool_calls: int
@@ -130,9 +128,8 @@ class AgentMetrics(TypedDict):
 def measure_trace(trace: Recording) -> AgentMetrics:
     """Count assistant turns, tool calls, and tool results that are errors or look like errors.
 
-    A result is suspect if the trace marks it as an error, if it starts like an error message, if it is a JSON object
-    containing an error, or if it is short and says that something failed. Raises `TraceFormatError` if the recording
-    cannot be read.
+    A result looks like an error if it starts like an error message, if it is a JSON object with an error, or if it is
+    short and says that something failed. Raises `TraceFormatError` if a recording cannot be read.
     """
     messages = convert_recording(trace)
     assistant_messages = [message for message in messages if message.role == "assistant"]
@@ -149,7 +146,7 @@ def measure_trace(trace: Recording) -> AgentMetrics:
 
 
 def _looks_failed(message: Message) -> bool:
-    """Return whether a tool result is marked as an error or looks like one (see `measure_trace`)."""
+    """Return whether a tool result is an error or looks like one (see `measure_trace`)."""
     text = message.content
     if message.is_error or _BEGINS_LIKE_AN_ERROR.match(text):
         return True

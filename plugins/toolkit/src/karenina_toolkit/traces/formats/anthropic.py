@@ -17,18 +17,17 @@ _MEDIA = ("image", "document", "container_upload", "search_result")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a block that exists only in Anthropic's format."""
+    """Return whether `entry` has a block that only exists in Anthropic's format."""
     return any(_is_distinctive(block) for block in _blocks(entry.get("content")))
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Yield the messages of `entries`, with one message for each assistant turn.
+    """Convert `entries` to messages, with one message for each assistant turn.
 
-    Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
-    messages; results of tools that the server ran within a turn divide that turn. Pictures and documents are kept in
-    the form returned by `describe_block`, and the assistant's other blocks are described in the message's `notes`.
-    Citations and signatures are left out. `numbers` are the entry numbers for error messages, in case entries were left
-    out beforehand. Raises `TraceFormatError` if an entry is not in this format.
+    Some agents write an entry for each block, so consecutive assistant entries are merged. Tool results become tool
+    messages. Results of tools run by the server within a turn split the turn. Pictures and documents are described with
+    `describe_block`, and other blocks of the assistant in `notes`. Citations and signatures are left out. Pass
+    `numbers` if entries were left out, for error messages. Raises `TraceFormatError` if an entry is not in this format.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -43,7 +42,7 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn. A tool result closes the turn, and both are yielded.
+    """Add the blocks of an assistant entry to the turn. A tool result ends it.
 
     Text continues on the same line only after text from the same entry.
     """
@@ -73,9 +72,9 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: the tool results and the text between them.
+    """Convert a user's entry to messages: the tool results and the text between them.
 
-    Raises `TraceFormatError` for a role that Anthropic's format does not have.
+    Raises `TraceFormatError` for an unknown role.
     """
     role = entry["role"]
     blocks = _blocks_of(entry)
@@ -87,17 +86,17 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
 
 
 def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
-    """Return a tool result as a tool message, and any other block as text."""
+    """Convert a block of a user's entry to text, or to a message if it is a tool result."""
     if block["type"].endswith("tool_result"):
         return _result(block, names)
     return _text(block) if block["type"] == "text" else describe_block(block["type"], block)
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message for a tool result. A type that ends in `error` or a nonzero return code counts as an
-    error.
+    """Convert a tool result to a tool message.
 
-    Raises `TraceFormatError` if the result does not name a call.
+    It is an error if its type ends in `error` or it has a nonzero return code. Raises `TraceFormatError` if it does not
+    name a call.
     """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
@@ -116,7 +115,7 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _result_text(content: Any) -> str:
-    """Return the contents of a tool result as text, with anything that is not text as JSON. Empty for None."""
+    """Return the contents of a tool result as text. Anything but text becomes JSON."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -132,7 +131,7 @@ def _result_text(content: Any) -> str:
 
 
 def _call(block: Entry) -> ToolCall:
-    """Return the tool call in a block. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a tool_use has no name, or its input is not an object")
@@ -140,16 +139,16 @@ def _call(block: Entry) -> ToolCall:
 
 
 def _text(block: Entry) -> str:
-    """Return the text of a text block. Raises `TraceFormatError` if the block has none."""
+    """Return the text of a block. Raises `TraceFormatError` if it has none."""
     if not isinstance(block.get("text"), str):
         raise TraceFormatError("a text block has no text")
     return str(block["text"])
 
 
 def _blocks_of(entry: Entry) -> list[Entry]:
-    """Return the blocks of an entry, or no blocks if its content is empty or None.
+    """Return the blocks of an entry, if there are any.
 
-    Raises `TraceFormatError` if other content is neither text nor a list, or if a block has no type.
+    Raises `TraceFormatError` if the content is neither text nor a list, or if a block has no type.
     """
     content = entry.get("content")
     blocks = _blocks(content)
@@ -161,10 +160,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
 
 
 def _blocks(content: Any) -> list[Entry]:
-    """Return the blocks of a message's content, which may be text. Blocks without a type are dropped.
-
-    Malformed content has no blocks.
-    """
+    """Return the blocks of a message's content, which may be text. Anything malformed is dropped."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if not isinstance(content, Sequence):
@@ -173,16 +169,16 @@ def _blocks(content: Any) -> list[Entry]:
 
 
 def _is_distinctive(block: Entry) -> bool:
-    """Return whether such a block exists only in Anthropic's format."""
+    """Return whether this block only exists in Anthropic's format."""
     kind = block["type"]
     # Inspect also writes such blocks, with a `tool_type`, for calls that a server carried out.
     return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
 
 
 def read_usage(counted: Any) -> Usage:
-    """Return the usage of one call from the reply's `usage`. Missing numbers are 0, even if there is no `usage`.
+    """Read the `usage` of a reply. Missing counts are 0.
 
-    The API counts tokens read from and written to its cache separately from other input; here they count as input.
+    The API counts tokens read from or written to its cache separately. Here they are part of the input.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
@@ -202,5 +198,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    """Return the token count under `key`, or 0 if there is none or `counted` is not a mapping."""
+    """Return the token count under `key`, or 0 if there is none."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -1,4 +1,4 @@
-"""Messages and events from AutoGen's agents and teams, and messages from its model clients."""
+"""Messages and events of AutoGen's agents and teams, and messages of its model clients."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`.
+    """Convert `entries` to messages.
 
-    Messages from the source `user` (or `user_proxy` or `human`) and from agents that ask a person are attributed to the
-    user, and all others to the assistant. A thought belongs to the next message. The reason why a team stopped is added
-    to the notes of the preceding message. Token counts are left out, and so are stream chunks, because their whole text
-    follows. Agents are named only in the notes of a final answer, if several agents spoke. Raises `TraceFormatError` if
-    an entry is of an unknown type or the last message says only that the chat has ended.
+    Messages from `user`, `user_proxy`, `human` and agents that ask a person belong to the user, and all others to the
+    assistant. A thought belongs to the message after it. The reason why a team stopped is added to the notes of the
+    message before it. Token counts are left out, and so are chunks of a stream, because the whole text follows. If
+    several agents spoke, the notes of the final answer name them. Raises `TraceFormatError` if an entry has an unknown
+    type, or if the last message only says that the chat has ended.
     """
     yield from _Reader(entries).read()
 
 
 class _Reader:
-    """The state while reading a recording: the thoughts for the next message, and the names of calls by id."""
+    """The state while reading a recording: thoughts for the next message, and the names of calls by id."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
@@ -62,7 +62,7 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
-        """Yield the messages, each only once the next one has been read, because the next entry may add notes to it."""
+        """Yield the messages, one behind, because the next entry may add notes."""
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):
@@ -75,7 +75,7 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
-        """Yield the messages of one entry. A thought is kept for the next message.
+        """Convert an entry to messages. A thought is kept for the next message.
 
         Raises `TraceFormatError` if the entry cannot be read.
         """
@@ -107,9 +107,9 @@ class _Reader:
             raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
 
     def _note_speakers(self, last: Message) -> Message:
-        """Return the last message, with a note about the speakers if it is an answer and several agents spoke.
+        """Add a note about the speakers to an answer, if there were several.
 
-        Raises `TraceFormatError` if the message contains nothing but `TERMINATE`.
+        Raises `TraceFormatError` if the message is just `TERMINATE`.
         """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
@@ -120,22 +120,22 @@ class _Reader:
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
-        """Return whether an entry comes from a person or from an agent that asks a person."""
+        """Return whether an entry comes from a person, or from an agent that asks a person."""
         return str(entry.get("source")).lower() in self._users
 
     def _say(self, text: str, calls: Sequence[ToolCall] = ()) -> Message:
-        """Return an assistant message with the thoughts collected so far, which are then cleared."""
+        """Return an assistant message with the thoughts collected so far, and clear them."""
         thoughts, self._thoughts = "\n".join(filter(None, self._thoughts)), []
         return Message.assistant(text, calls, thoughts or None)
 
     def _call(self, entries: Sequence[Entry]) -> Message:
-        """Return an assistant message with the calls in `entries`, and remember the calls' names."""
+        """Return an assistant message with the calls in `entries`, remembering their names."""
         calls = [_read_call(call) for call in entries]
         self._names.update((call.id, call.name) for call in calls)
         return self._say("", calls)
 
     def _result(self, result: Entry) -> Message:
-        """Return the tool message for a result. The name of the tool may come from the call."""
+        """Convert a result to a tool message. The name of the tool may come from its call."""
         call_id = str(result.get("call_id") or "")
         name = result.get("name")
         return Message(
@@ -147,7 +147,7 @@ class _Reader:
         )
 
     def _run_code(self, kind: str, entry: Entry) -> Message:
-        """Return a `CODE_TOOL` call for generated code, or the result of the last such call."""
+        """Convert generated code to a call of `CODE_TOOL`, and its output to the result."""
         if kind == "CodeGenerationEvent":
             number = entry.get("retry_attempt") or 0
             self._code = ToolCall(f"code_{number}", CODE_TOOL, {"code_blocks": list(get_entries(entry, "code_blocks"))})
@@ -160,7 +160,7 @@ class _Reader:
     def _stop(self, why: str) -> Iterator[Message]:
         """Add the reason why the chat stopped to the notes of the last message.
 
-        If that message is not the model's, yield the reason as a system message instead.
+        If that message is not the model's, the reason becomes a system message.
         """
         if self._last is None or self._last.role != "assistant":
             yield Message.system(f"[StopMessage] {why}")
@@ -170,7 +170,7 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Return a message from a model client. A thought in the message belongs to it."""
+        """Convert a message of a model client, including its thought."""
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -201,7 +201,7 @@ def _describe(part: Any) -> str:
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
     """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects.
 
-    `item_name` says in the message what the objects are.
+    The message calls them `item_name`.
     """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
@@ -217,11 +217,10 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if an AutoGen 0.2 history, as chat messages, has swapped roles or does not end in the
-    answer.
+    """Check an AutoGen 0.2 history. Raises `TraceFormatError` if its roles are swapped or it has no answer at the end.
 
-    Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy.
-    Moreover, the message that ends a chat does nothing but end it.
+    Each agent records its own messages as the assistant's, so roles are swapped in the history of a user proxy. The
+    last message of a chat often does nothing but end it.
     """
     for number, entry in enumerate(entries, 1):
         name = entry.get("name")
@@ -238,9 +237,9 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note naming the last speaker, whose text is the answer, and the agents that spoke before.
+    """Return a note that names the last speaker, who gave the answer, and those before.
 
-    Return no note if only one agent spoke. The names are truncated to `_LONGEST_NAMES` characters.
+    Without several speakers, there is no note. Names are shortened to `_LONGEST_NAMES` characters.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
@@ -248,9 +247,9 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in an agent's response or an agent's or team's saved state, or None for anything else.
+    """Return the messages in an agent's response, or in the saved state of an agent or team.
 
-    Raises `TraceFormatError` if a team's state does not contain exactly one conversation.
+    Returns None for anything else. Raises `TraceFormatError` if a team's state does not have exactly one conversation.
     """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]

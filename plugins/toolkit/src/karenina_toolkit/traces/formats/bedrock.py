@@ -1,4 +1,4 @@
-"""Messages in the Amazon Bedrock Converse API format: lists of blocks, each with its kind as the key."""
+"""Messages in the format of the Amazon Bedrock Converse API: lists of blocks with their kind as the key."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a block with its kind as the key. In other formats, blocks have a `type`."""
+    """Return whether `entry` has a block with its kind as the key. Other formats have a `type`."""
     content = entry.get("content")
     blocks = content if isinstance(content, Sequence) and not isinstance(content, str) else ()
     return any(isinstance(block, Mapping) and "type" not in block and block.keys() & _KINDS for block in blocks)
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. Tool results become tool messages.
+    """Convert `entries` to messages. Tool results become tool messages.
 
-    Pictures, documents and videos are kept in the form returned by `describe_block`, and blocks of unknown kinds are
-    described in the notes of an assistant message. Signatures, citations and cache points are left out. Raises
-    `TraceFormatError` if an entry is not in this format.
+    Pictures, documents and videos are described with `describe_block`, and unknown blocks of the assistant in `notes`.
+    Signatures, citations and cache points are left out. Raises `TraceFormatError` if an entry is not in this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -49,7 +48,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
-    """Return an entry's assistant message. Raises `TraceFormatError` if it has a tool result or malformed blocks."""
+    """Convert an entry to an assistant message. Raises `TraceFormatError` if a block is malformed or a tool result."""
     parts = Parts()
     calls: list[ToolCall] = []
     for kind, value in blocks:
@@ -69,7 +68,7 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: the tool results and the text between them."""
+    """Convert a user's entry to messages: the tool results and the text between them."""
 
     def read(kind: str, value: Any) -> str | Message:
         if kind == "toolResult":
@@ -80,7 +79,7 @@ def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[st
 
 
 def _call(value: Any) -> ToolCall:
-    """Return a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     arguments = (value.get("input") or {}) if isinstance(value, Mapping) else None
     if not isinstance(arguments, Mapping) or not isinstance(value.get("name"), str):
         raise TraceFormatError("a toolUse has no name, or its input is not an object")
@@ -88,7 +87,7 @@ def _call(value: Any) -> ToolCall:
 
 
 def _result(value: Any, names: Mapping[str, str]) -> Message:
-    """Return the tool message for a result. Raises `TraceFormatError` if the result does not name a call."""
+    """Convert a result to a tool message. Raises `TraceFormatError` if it does not name a call."""
     if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
         raise TraceFormatError("a toolResult has no toolUseId")
     call_id = value["toolUseId"]
@@ -101,7 +100,7 @@ def _result(value: Any, names: Mapping[str, str]) -> Message:
 
 
 def _describe(kind: str, value: Any) -> str:
-    """Return a block as text: guarded or cited text unchanged, and anything else as in `describe_block`."""
+    """Return a block as text. Guarded and cited text is not changed; other blocks are described."""
     if kind == "guardContent" and isinstance(value, Mapping) and isinstance(value.get("text"), Mapping):
         return _require_text(value["text"].get("text"))
     if kind == "citationsContent" and isinstance(value, Mapping):
@@ -110,7 +109,7 @@ def _describe(kind: str, value: Any) -> str:
 
 
 def _thought(value: Any) -> str:
-    """Return the text of a reasoningContent block. Empty for a redacted block, whose content is encrypted."""
+    """Return the text of a reasoningContent block, which is empty if it is encrypted."""
     held = value.get("reasoningText") if isinstance(value, Mapping) else None
     text = held.get("text") if isinstance(held, Mapping) else None
     return text if isinstance(text, str) else ""
@@ -124,7 +123,7 @@ def _require_text(value: Any) -> str:
 
 
 def _blocks(content: Any) -> list[tuple[str, Any]]:
-    """Return the kind and value of each block, leaving out cache points. `content` may also be text.
+    """Return the kind and value of each block, without cache points. `content` may also be text.
 
     Raises `TraceFormatError` if a block does not have exactly one key.
     """

@@ -1,4 +1,4 @@
-"""Claude Code transcripts: the lines of a session file or of JSON output."""
+"""Transcripts of Claude Code: the lines of a session file or of JSON output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line that contains a message or names a session."""
+    """Return whether `entry` is a line with a message or session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False
@@ -23,13 +23,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, reading them as Anthropic Messages API messages.
+    """Convert `entries` to messages, reading them as Anthropic Messages API messages.
 
-    The lines of a reply become a single message, followed by its tool results. The following are left out: lines
-    without a message (summaries, snapshots, progress), the conversations of subagents (although the results of their
-    calls are kept), and prompts that were taken back, with everything that followed them. A failed request, which
-    Claude Code writes like a reply, becomes a system message. The text of a `result` is the answer if there is no other
-    text. Raises `TraceFormatError` if a line cannot be read.
+    The lines of a reply become one message, followed by its tool results. Left out are lines without a message
+    (summaries, snapshots, progress), the conversations of subagents (but not their results), and prompts that were
+    taken back, with everything after them. A failed request looks like a reply, but becomes a system message. The text
+    of a `result` is the answer if there is no other text. Raises `TraceFormatError` if a line cannot be read.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -54,7 +53,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the text of each `result` line: as a system message if it is an error, otherwise as the assistant's."""
+    """Yield the text of each `result` line, as a system message if it is an error."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -62,10 +61,9 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the number and entry of each line belonging to the conversation.
+    """Yield the number and entry of each line that belongs to the conversation.
 
-    Repeated lines, prompts that were taken back (with their replies), and subagents' lines are left out; subagents'
-    lines are included if there are no others.
+    Repeated lines are left out, as are prompts that were taken back and, unless there is nothing else, subagents.
     """
     lines = [
         (number, entry)
@@ -95,7 +93,7 @@ def _is_of_subagent(entry: Entry) -> bool:
 
 
 def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of prompts that are replaced by a later prompt with the same parent."""
+    """Return the ids of prompts that were replaced by a later prompt with the same parent."""
     latest: dict[str, str] = {}
     left: set[str] = set()
     for entry in entries:
@@ -109,7 +107,7 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether a line was written by the user, as opposed to being a tool result or added by the program."""
+    """Return whether the user wrote this line. It is not a tool result or added by the program."""
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")
@@ -119,7 +117,7 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` for other content.
+    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` otherwise.
 
     `number` is the line's number for the message.
     """

@@ -1,4 +1,4 @@
-"""Contents in the format of Google's `generateContent` method: lists of parts."""
+"""Contents in the format of Google's `generateContent`: lists of parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a content object whose parts have no type, or a model's content object without any."""
+    """Return whether `entry` is a content object with parts that have no type, or a model's without parts."""
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
     if "content" in entry or any(isinstance(part, Mapping) and part.keys() & _KINDS_OF_OTHERS for part in listed):
@@ -39,13 +39,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, with one message for each of the model's turns.
+    """Convert `entries` to messages, with one message for each of the model's turns.
 
-    A part that is a thought counts as reasoning. Code run by the server becomes a call of `CODE_TOOL` and its result,
-    which divide the turn. Calls without an id are assigned one (`call_1`, ...), and results without an id belong to the
-    first unanswered call with the same name. Other parts are kept in the form returned by `describe_block`, and
-    signatures are left out. An entry without a role is the user's. Raises `TraceFormatError` if an entry is not in
-    Google's format.
+    Thoughts are reasoning. Code run by the server becomes a call of `CODE_TOOL` with its result, which splits the turn.
+    Calls without an id get one (`call_1`, ...), and results without an id belong to the first open call of the same
+    name. Other parts are described with `describe_block`. Signatures are left out. An entry without a role is the
+    user's. Raises `TraceFormatError` if an entry is not in this format.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -61,7 +60,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 class _Calls:
-    """The calls that have no result yet. Also assigns new ids to calls without one."""
+    """The calls that have no result yet. Calls without an id get a new one."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._waiting: dict[int, ToolCall] = {}
@@ -78,7 +77,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Return a new call awaiting its result. If it has no id, it is assigned a unique one."""
+        """Return a call that waits for its result. Without an id, it gets a unique one."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -90,9 +89,9 @@ class _Calls:
         return call
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """Return the id and name of the call that a result belongs to, and stop waiting for that call's result.
+        """Return the id and name of the call that a result belongs to, and close it.
 
-        If no call matches, return the id (None if there is none) and the name of the result.
+        If there is no such call, returns those of the result.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
@@ -103,7 +102,7 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the model's content to the turn. Text continues on the same line only after text from the same content."""
+    """Add the model's content to the turn. Text continues on the same line only within the same content."""
     if not parts:
         turn.begin()
     before = ""
@@ -125,9 +124,9 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Yield the messages of a user's content: the tool results and the text between them.
+    """Convert a user's content to messages: the tool results and the text between them.
 
-    Raises `TraceFormatError` if the role does not exist in Google's format.
+    Raises `TraceFormatError` for an unknown role.
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"unknown role {role!r}; the roles of Google contents are 'user' and 'model'")
@@ -138,7 +137,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
-    """Return a call awaiting its result. Raises `TraceFormatError` if it has no name or its args are not an object."""
+    """Read a call, which waits for its result. Raises `TraceFormatError` if it has no name or invalid args."""
     call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
@@ -147,10 +146,10 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Return the tool message for a result. A response with an `error`, or code whose outcome is not OK, counts as an
-    error.
+    """Convert a result to a tool message.
 
-    Raises `TraceFormatError` if a function's result has no name.
+    A response with an `error` is an error, as is code whose outcome is not OK. Raises `TraceFormatError` if the result
+    of a function has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
@@ -170,7 +169,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """Return a function's result, without the wrapper that Google's documentation recommends."""
+    """Return the result of a function, without the wrapper that Google recommends."""
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -181,7 +180,7 @@ def _response_text(response: Any) -> str:
 
 
 def _part_text(kind: str, value: Any) -> str:
-    """Return a part as text, or a description of it. Raises `TraceFormatError` if a text part is malformed."""
+    """Return a part as text, or describe it. Raises `TraceFormatError` if a text part is malformed."""
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part must contain text, not {type(value).__name__}")
@@ -190,7 +189,7 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return the kind and value of each part, and whether it is a thought. Names may be in camel case or snake case.
+    """Return the kind and value of each part, and whether it is a thought. Both camel case and snake case are accepted.
 
     Raises `TraceFormatError` if a part is not an object or contains several things.
     """

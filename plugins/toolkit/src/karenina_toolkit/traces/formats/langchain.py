@@ -1,4 +1,4 @@
-"""LangChain and LangGraph messages, in each of their three serialized forms."""
+"""LangChain and LangGraph messages, in all three serialized forms."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KINDS: Final[Mapping[str, Role]] = {
 }
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
-"""The types of content blocks that are calls, each with the key of its arguments."""
+"""The types of content blocks that are calls, with the key of their arguments."""
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a message with a LangChain type such as `human`, shown by its `type` or its class."""
+    """Return whether `entry` has a LangChain type such as `human`, in its `type` or its class."""
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,10 +42,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, which may include chat messages with a role, because LangGraph accepts them.
+    """Convert `entries` to messages. Chat messages with a role are accepted too, as in LangGraph.
 
-    The text of calls that LangChain could not parse is kept as their arguments. Artifacts and metadata are left out.
-    Raises `TraceFormatError` if an entry is not a message.
+    For calls that LangChain could not parse, the arguments are the text. Artifacts and metadata are left out. Raises
+    `TraceFormatError` if an entry is not a message.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -61,10 +61,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`, or None and None for
-    others.
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`.
 
-    The type is None if the class is unknown, and the fields are None if the message has no content.
+    The type is None if the class is unknown, and the fields are None if there is no content. Both are None for other
+    objects.
     """
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
@@ -101,7 +101,7 @@ def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_assistant(data: Entry) -> Message:
-    """Return an assistant message with the calls from all places where LangChain stores them, each id only once."""
+    """Convert an assistant message, with calls from all the places where LangChain puts them."""
     content = data.get("content")
     more = data.get("additional_kwargs")
     more = more if isinstance(more, Mapping) else {}
@@ -138,10 +138,7 @@ def _call_of_block(block: Entry) -> ToolCall:
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Return a tool call whose arguments are stored under the key `arguments`.
-
-    Raises `TraceFormatError` if the call has no name.
-    """
+    """Read a tool call, with its arguments under the key `arguments`. Raises `TraceFormatError` if it has no name."""
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):
         raise TraceFormatError("a tool call has no name")

@@ -15,10 +15,10 @@ from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_b
 from karenina_toolkit.traces.token_counts import read_usage
 
 UNREADABLE_ARGUMENTS = "_unreadable"
-"""The key under which arguments that are not a JSON object are stored as text."""
+"""The key for arguments that are not a JSON object, as text."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""The fields for a model's reasoning outside its answer. The first nonempty one is read."""
+"""The fields for reasoning outside the answer. The first that is not empty is used."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
@@ -41,12 +41,11 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """Return one chat message. `names` maps call ids to tool names, for tool messages without a name.
+    """Convert a chat message. `names` contains tool names by call id, for tool messages without a name.
 
-    Pictures, sound and files are kept in the form returned by `describe_block`, such as `[image_url] {...}`; refusals
-    and audio transcripts are part of the text. Among the parts of an assistant message, thoughts count as reasoning,
-    and parts of unknown types are described in the `notes`. Raises `TraceFormatError` if the message has any other
-    structure.
+    Pictures, sound and files are described with `describe_block`, as in `[image_url] {...}`. Refusals and audio
+    transcripts are text. In an assistant message, thoughts are reasoning, and unknown parts are described in `notes`.
+    Raises `TraceFormatError` if the message has another structure.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -81,7 +80,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
 
 
 def read_tool_call(data: Any) -> ToolCall:
-    """Return an entry of `tool_calls` as a tool call. Raises `TraceFormatError` if it does not name a function."""
+    """Read an entry of `tool_calls`. Raises `TraceFormatError` if it does not name a function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("an entry in tool_calls has no function with a name")
@@ -90,10 +89,10 @@ def read_tool_call(data: Any) -> ToolCall:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of an assistant's content: text, thoughts, and parts of unknown types.
+    """The parts of an assistant's content: text, thoughts, and unknown parts.
 
-    Text continues any preceding text on the same line; between text and anything else, there is a line break. The line
-    breaks are also included in `texts`.
+    Text continues on the same line as text before it. Anything else is separated by a line break, which is included in
+    `texts`.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -107,11 +106,10 @@ class Parts:
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part, unless it is empty. `kind` is the part's type, or None if the part is a plain
-        string.
+        """Add the text of a part, if it has any. `kind` is the type of the part, or None for a plain string.
 
-        Text that follows other text directly stays on its line; text of another type, such as a refusal, starts a new
-        line.
+        Text right after text of the same type continues on its line. Text of another type, such as a refusal, starts a
+        new line.
         """
         continues = kind in _CONTINUE
         if text:
@@ -131,7 +129,7 @@ class Parts:
     def to_message(
         self, calls: Sequence[ToolCall] = (), reasoning: str | None = None, notes: tuple[str, ...] = ()
     ) -> Message:
-        """Return an assistant message with these parts, putting `reasoning` and `notes` before the parts' own."""
+        """Return an assistant message with these parts, after `reasoning` and `notes`."""
         thoughts = "\n".join(filter(None, (reasoning, *self.thoughts))) or None
         return Message("assistant", self.text, tuple(calls), reasoning=thoughts, notes=(*notes, *self.notes))
 
@@ -146,7 +144,7 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Return the parts in an assistant's `content`: a string, null, a part, or a list of parts, nested to any depth.
+    """Split an assistant's `content`: a string, null, a part, or a list of parts, nested to any depth.
 
     Raises `TraceFormatError` for anything else.
     """
@@ -159,7 +157,7 @@ def split_parts(content: Any) -> Parts:
 
 
 def _add_parts(parts: Parts, content: Any) -> None:
-    """Add the parts in `content`, nested to any depth. Raises `TraceFormatError` for anything that is not a part."""
+    """Add the parts in `content`, nested to any depth. Raises `TraceFormatError` for anything else."""
     if isinstance(content, str):
         parts.add_text(content)
     elif isinstance(content, Mapping):
@@ -172,7 +170,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add one part, as a thought, as text, or as a part of an unknown type. Citations are left out.
+    """Add a part, as a thought, as text, or as an unknown part. Citations are left out.
 
     Raises `TraceFormatError` if the part has no type or no text.
     """
@@ -190,7 +188,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
-    """Return the text of a part, which servers nest in different ways, or a description of the part if it has none."""
+    """Return the text of a part, wherever it is, or a description if there is none."""
     text = part.get("text", part.get("refusal"))
     if isinstance(text, Mapping):
         text = text.get("value")
@@ -198,7 +196,7 @@ def _text_of(part: Mapping[str, Any]) -> str:
 
 
 def _thought(part: Mapping[str, Any]) -> str:
-    """Return the text of a thought, which servers nest in different ways. Empty for an encrypted thought."""
+    """Return the text of a thought, wherever it is. Empty if it is encrypted."""
     for key in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(key)
         if isinstance(value, str):
@@ -210,9 +208,9 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return the text of `content`: a string, null (empty), or a list of parts, which are joined by line breaks.
+    """Return `content` as text: a string, null, or a list of parts to join by line breaks.
 
-    A part that is not text is described. Raises `TraceFormatError` for any other content.
+    Parts other than text are described. Raises `TraceFormatError` for anything else.
     """
     if content is None:
         return ""
@@ -224,9 +222,7 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return the result of a tool: text or parts as text, joined by line breaks, and anything else as JSON. Empty for
-    None.
-    """
+    """Return the result of a tool as text. Parts are joined by line breaks, and anything else becomes JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
@@ -235,12 +231,12 @@ def read_result(content: Any) -> str:
 
 
 def _is_part(part: Any) -> bool:
-    """Return whether a value is a content part: a string, or an object with a type."""
+    """Return whether a value is a content part, which is a string or an object with a type."""
     return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("type"), str))
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the model's reasoning outside its answer, from the first nonempty field in `REASONING_FIELDS`, or None."""
+    """Return the reasoning outside the answer, from the first of `REASONING_FIELDS` that is not empty."""
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -249,7 +245,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
-    """Return the reasoning in a list of parts, or None if there is none or it cannot be read."""
+    """Return the reasoning in a list of parts, if it can be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:
@@ -258,10 +254,10 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Return a call's arguments, which may be an object or its JSON. Missing or empty arguments are an empty dict.
+    """Read the arguments of a call: an object, or its JSON. If they are missing, the result is empty.
 
-    Anything else is kept under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Lone surrogates from
-    escapes in JSON are replaced.
+    Anything else is kept under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Lone surrogates are
+    replaced.
     """
     if isinstance(arguments, Mapping):
         return dict(arguments)
@@ -276,7 +272,7 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
 
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as JSON. Arguments that `read_arguments` could not read are returned unchanged."""
+    """Return the arguments of a call as JSON. Those that `read_arguments` could not read are unchanged."""
     unreadable = arguments.get(UNREADABLE_ARGUMENTS)
     if len(arguments) == 1 and isinstance(unreadable, str):
         return unreadable
@@ -284,13 +280,13 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
-    """Return a call to a function or a custom tool, which must have a name."""
+    """Return a call of a function or custom tool. It must have a name."""
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
 
 
 def _part(part: Any) -> str:
-    """Return a content part as text, or a description if it is not text. Raises `TraceFormatError` if it is untyped."""
+    """Return a content part as text, or describe it. Raises `TraceFormatError` if it has no type."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
@@ -300,9 +296,9 @@ def _part(part: Any) -> str:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Return a chat completion's first choice as a turn. A refusal in the message counts as the end `content_filter`.
+    """Convert the first choice of a chat completion to a turn. A refusal ends with `content_filter`.
 
-    Raises `ValueError`, which says what is wrong, if the completion cannot be read.
+    Raises `ValueError`, saying what is wrong, if the completion cannot be read.
     """
     choice = _first_choice(data)
     message_data = choice.get("message")
@@ -326,7 +322,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage for a completion, which some servers put in the choice."""
+    """Return the usage of a completion. Some servers put it in the choice."""
     counted = data.get("usage")
     if not counted and isinstance(choices := data.get("choices"), list) and choices:
         counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
@@ -334,14 +330,14 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion's first choice, where gateways put a provider's error, or None."""
+    """Return the error in the first choice, if any. This is where gateways put a provider's error."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a completion's first choice. Raises `ValueError` if it has none."""
+    """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("the completion has no choices")
@@ -350,5 +346,5 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether an assistant message has a `refusal` by the provider or its model that is not empty."""
+    """Return whether a message has a nonempty `refusal`, from the provider or the model."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])

@@ -1,4 +1,4 @@
-"""Messages in the format of OpenTelemetry's generative AI conventions, and the spans that contain such messages."""
+"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that contain them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts of a type defined by the conventions, with that type's keys."""
+    """Return whether `entry` has parts with a type and keys from the conventions."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -49,17 +49,17 @@ def claims(entry: Entry) -> bool:
 
 
 def _is_distinctive(part: Entry) -> bool:
-    """Return whether a part has a type defined by the conventions, with that type's keys."""
+    """Return whether a part has a type and keys from the conventions."""
     kind = part.get("type")
     return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. Each response to a tool call becomes a tool message.
+    """Convert `entries` to messages. Each response to a tool call becomes a tool message.
 
-    The conventions have no way to mark a response as an error, so `is_error` is read. Files and other parts are kept in
-    the form returned by `describe_block`, and parts of unknown types are described in the notes of an assistant
-    message. Raises `TraceFormatError` if an entry is not in this format.
+    The conventions have no way to mark an error, so `is_error` is read. Files and other parts are described with
+    `describe_block`, and unknown parts of the assistant in `notes`. Raises `TraceFormatError` if an entry is not in
+    this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -73,7 +73,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of one entry: the responses to calls and the parts between them.
+    """Convert an entry to messages: the responses to calls and the parts between them.
 
     Raises `TraceFormatError` if a part cannot be read.
     """
@@ -105,21 +105,21 @@ def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) 
 
 
 def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
-    """Return a message with the parts. A message with calls is the assistant's, whatever its role."""
+    """Return a message with these parts. With calls, it is the assistant's, whatever its role."""
     if role == "assistant" or calls:
         return parts.to_message(calls)
     return Message("user" if role == "tool" else role, parts.text)
 
 
 def _text(part: Entry) -> str:
-    """Return the text of a part. Raises `TraceFormatError` if the part has none."""
+    """Return the text of a part. Raises `TraceFormatError` if it has none."""
     if not isinstance(part.get("content"), str):
         raise TraceFormatError(f"a part of type {part['type']} has no content")
     return str(part["content"])
 
 
 def _call(kind: str, part: Entry) -> ToolCall:
-    """Return a tool call. Raises `TraceFormatError` if it has no name."""
+    """Read a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(part.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
     arguments = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
@@ -127,7 +127,7 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call. Microsoft's agents write a list, with the run's id before the call's id."""
+    """Return the id of a call. Microsoft's agents write a list of the run's id and the call's id."""
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")
@@ -135,7 +135,7 @@ def _find_id(part: Entry) -> str | None:
 
 
 def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
-    """Return the tool message for a response, which is empty if the response is missing."""
+    """Convert a response to a tool message. It is empty if the response is missing."""
     response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
     text = response if isinstance(response, str) else as_json(response)
     call_id = _find_id(part)
@@ -144,9 +144,9 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of the spans in `document` that contain messages, ordered by start time.
+    """Return the attributes of spans that contain messages, ordered by start time.
 
-    The document may consist of the attributes themselves, a span, or an OTLP export in JSON.
+    `document` may be the attributes themselves, a span, or an OTLP export in JSON.
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
@@ -155,11 +155,11 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which is the longest of any call. `spans` must not be empty.
+    """Return the only conversation in `spans`, of which there must be at least one.
 
-    The conversation of every other call must be the beginning of the longest one. Agent spans repeat the calls made
-    within them, so they are read only if there are no others. Raises `TraceFormatError` if there are several
-    conversations or a span cannot be read.
+    This is the longest of any call, and all others must be the beginning of it. Spans of agents repeat the calls in
+    them, so they are only read if there are no others. Raises `TraceFormatError` if there are several conversations or
+    a span cannot be read.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -175,7 +175,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call with the longest conversation in `spans`, or an empty list if it has none.
+    """Return the output of the call with the longest conversation, which may be empty.
 
     `spans` must not be empty. Raises `TraceFormatError` if a span cannot be read.
     """
@@ -185,7 +185,7 @@ def find_last_output(spans: Sequence[Entry]) -> list[Any]:
 
 
 def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the spans that do not belong to agents, or all spans if there are no others."""
+    """Return the spans that are not of agents. If there are no others, returns all."""
     return [span for span in spans if span.get(_OPERATION) != _AGENT] or spans
 
 
@@ -211,7 +211,7 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
-    """Return an attribute's value, parsed if it is a JSON string. Raises `TraceFormatError` if the JSON is invalid."""
+    """Return the value of an attribute, parsing JSON strings. Raises `TraceFormatError` if the JSON is invalid."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -221,7 +221,7 @@ def _decode(value: Any) -> Any:
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:
-    """Yield the spans of an OTLP export, or the document itself if it is not an export."""
+    """Yield the spans of an OTLP export, or the document itself if it is not one."""
     resources = document.get("resourceSpans")
     if not isinstance(resources, Sequence):
         yield document
@@ -232,7 +232,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield the mappings that may be the attributes: the span itself, its attributes, and its events' attributes."""
+    """Yield the mappings that may be attributes: the span, its attributes, and those of its events."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
@@ -243,19 +243,19 @@ def _iter_attributes(span: Entry) -> Iterator[Entry]:
 
 
 def _is_pair(value: object) -> bool:
-    """Return whether a value is an attribute in OTLP form, with a key."""
+    """Return whether a value is an attribute in OTLP form."""
     return isinstance(value, Mapping) and "key" in value
 
 
 def _objects(holder: object, key: str) -> Iterator[Entry]:
-    """Yield the objects in the list under `key`, or nothing if there is no such list. Other values are left out."""
+    """Yield the objects in the list under `key`, if there is one."""
     held = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(held, Sequence) and not isinstance(held, str):
         yield from (item for item in held if isinstance(item, Mapping))
 
 
 def _any_value(value: Any) -> Any:
-    """Return a value from OTLP JSON, which wraps each value in an object with its type as the key."""
+    """Unwrap a value from OTLP JSON, where values are wrapped in an object with their type as the key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
@@ -267,5 +267,5 @@ def _any_value(value: Any) -> Any:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Return a time as a number, or 0 if it is missing or malformed."""
+    """Return a time as a number, or 0 if it is invalid."""
     return int(value) if isinstance(value, (str, int)) and str(value).isdecimal() else 0

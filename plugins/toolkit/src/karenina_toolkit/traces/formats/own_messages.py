@@ -1,4 +1,4 @@
-"""Messages as stored in results: Karenina's own format (`Message.to_dict`) and the reference's `trace_messages`."""
+"""Messages as stored in results, in the format of Karenina (`Message.to_dict`) or of the reference."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has only `Message` fields, including calls with `arguments` or a `tool_name`.
+    """Return whether `entry` has just the fields of a `Message`, with a `tool_name` or calls with `arguments`.
 
-    Other programs write such calls and names as well, but with additional fields.
+    Other programs use these too, but with more fields.
     """
     if entry.keys() - _FIELDS:
         return False
@@ -31,7 +31,7 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. Raises `TraceFormatError` if a field is unknown or has the wrong type."""
+    """Convert `entries` to messages. Raises `TraceFormatError` if a field is unknown or has the wrong type."""
     for number, entry in enumerate(entries, 1):
         try:
             message = Message.from_dict(entry)
@@ -44,7 +44,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _find_mistyped(message: Message) -> str | None:
-    """Return what is wrong with the type of a field, or None if all types are correct."""
+    """Describe what is wrong with the type of a field, if anything."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
     texts += [("note", note) for note in message.notes]
@@ -63,7 +63,7 @@ def _find_mistyped(message: Message) -> str | None:
 
 
 def claims_reference(entry: Entry) -> bool:
-    """Return whether `entry` has something that exists only in the reference's format."""
+    """Return whether `entry` has something that only exists in the reference's format."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return "input" in calls[0]
@@ -71,7 +71,7 @@ def claims_reference(entry: Entry) -> bool:
 
 
 def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries` in the reference's format.
+    """Convert `entries` in the reference's format to messages.
 
     Raises `TraceFormatError` if an entry is not in this format.
     """
@@ -84,7 +84,7 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
-    """Return the message in an entry. Raises `TraceFormatError` if the entry cannot be read."""
+    """Convert an entry to a message. Raises `TraceFormatError` if it cannot be read."""
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":
@@ -103,7 +103,7 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_reference_call(call: Any) -> ToolCall:
-    """Return a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         raise TraceFormatError("an entry in tool_calls has no name")
     arguments = call.get("input") or {}

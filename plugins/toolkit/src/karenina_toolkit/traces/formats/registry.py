@@ -1,4 +1,4 @@
-"""The message formats of recordings, and how a recording's format is detected."""
+"""The formats of recordings, and detecting which one a recording has."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: `claims` returns whether an entry must be in this format, and `read` reads all entries.
+    """A format of recordings.
 
-    `read` raises `TraceFormatError`, naming the entry by its number, counting from 1. If `needs_role` is false, entries
-    may lack a role. `includes` is the name of another format whose entries may be mixed in.
+    `claims` returns whether an entry must be in this format. `read` converts all entries, and raises `TraceFormatError`
+    with the number of an entry, from 1. Entries may lack a role if `needs_role` is False. `includes` is the name of
+    another format whose entries may be mixed in.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Format:
 
 
 def _claims_openai(entry: Entry) -> bool:
-    """Return whether an entry has calls in a form that exists only in OpenAI's chat messages."""
+    """Return whether an entry has calls as only OpenAI's chat messages have."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), Mapping) or "custom" in calls[0]
@@ -56,7 +57,7 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of chat entries. Raises `TraceFormatError`, including for some AutoGen 0.2 histories."""
+    """Convert chat entries to messages. Raises `TraceFormatError`, also for some AutoGen 0.2 histories."""
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -67,7 +68,7 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _nest_calls(entry: Entry) -> Entry:
-    """Return `entry` with a `function` added to each call that has its name and arguments at the top level."""
+    """Add a `function` to each call that has its name and arguments at the top level."""
     calls = entry.get("tool_calls")
     if not isinstance(calls, Sequence) or not any(_is_flat(call) for call in calls):
         return entry
@@ -123,10 +124,10 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Return the messages of `entries`, which are in `format` or the detected format.
+    """Convert `entries` to messages. `format` is detected if it is not given.
 
-    If no format is detected, they are read as OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the
-    format, if formats are mixed, or if entries are ordered from newest to oldest.
+    The default is OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the format, if formats are
+    mixed, or if the newest entry comes first.
     """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role
@@ -145,7 +146,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the entries are ordered from newest to oldest, as in the lists of some services."""
+    """Raise `TraceFormatError` if the newest entry comes first, as in the lists of some services."""
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
@@ -155,16 +156,15 @@ def _check_order(entries: Sequence[Entry]) -> None:
 
 
 def _descends(times: Sequence[Any]) -> bool:
-    """Return whether the times fall, without ever rising, from first to last."""
+    """Return whether the times only ever fall."""
     pairs = list(pairwise(times))
     return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the only format that the entries can have, or None if nothing distinguishes them from OpenAI chat
-    messages.
+    """Return the only possible format of the entries, or None if they may be OpenAI chat messages.
 
-    Raises `TraceFormatError` if two entries, or two parts of the same entry, have different formats.
+    Raises `TraceFormatError` if entries, or parts of an entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

@@ -1,4 +1,4 @@
-"""Conversations as text: with roles, such as `User: ...`, as printed by LangChain, or as written by the reference."""
+"""Conversations as text: with roles such as `User: ...`, printed by LangChain, or written by the reference."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` is a transcript that contains a message of an assistant.
+    """Return whether `text` is a transcript with a message of an assistant.
 
-    It must start with the role of a user or the system, followed later by that of an assistant. A text printed by
-    LangChain must start with a heading, and one of its headings, possibly the first, must be that of an AI message.
+    It must start with the role of a user or the system, followed by that of an assistant. If LangChain printed it, it
+    must start with a heading, and there must be a heading of an AI message.
     """
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
@@ -67,12 +67,12 @@ def is_transcript(text: str) -> bool:
 
 
 def read_transcript(text: str) -> list[Message]:
-    """Return the messages of a text that begins with a role.
+    """Convert a text that begins with a role to messages.
 
-    A line inside a message that looks like a role cannot be distinguished from one between messages, so use this
-    function only for text that is known to be a transcript, and prefer recordings of messages if available. Calls
-    (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`, `Tool (search, error):
-    ...`) belong to the first call that has no result. Raises `TraceFormatError` if the text is not a transcript.
+    A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
+    recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON. Results, such as
+    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call. Raises `TraceFormatError` if the
+    text is not a transcript.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -83,33 +83,33 @@ def read_transcript(text: str) -> list[Message]:
 
 
 def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the match of `pattern` at the first character that is not white space, or None."""
+    """Match `pattern` at the first character that is not white space."""
     return pattern.match(text, len(text) - len(text.lstrip()))
 
 
 def _kind(label: re.Match[str]) -> str:
-    """Return the kind of message introduced by a label, such as `assistant` or `result`."""
+    """Return the kind of message that a label introduces, such as `assistant` or `result`."""
     return _KINDS[label["label"].lower()]
 
 
 @dataclass
 class _Calls:
-    """The number of calls so far, and the calls that have no result yet."""
+    """The number of calls so far, and those that have no result yet."""
 
     count: int = 0
     waiting: list[ToolCall] | None = None
 
     def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
-        """Return a new call awaiting its result. If it has no id, it is assigned one."""
+        """Return a call that waits for its result. Without an id, it gets one."""
         self.count += 1
         call = ToolCall(call_id or f"call_{self.count}", name, arguments)
         self.waiting = [*(self.waiting or ()), call]
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for the result of the first waiting call with this name (None for any name).
+        """Return the tool message for the first open call with this name, or with any name for None.
 
-        `failed` marks it as an error. If no call is waiting, the message does not name one.
+        `failed` marks an error. If there is no open call, the message does not name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -156,7 +156,7 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    """Return the tool message for a result. The label may name the tool and say that it failed."""
+    """Convert a result to a tool message. The label may name the tool and say that it failed."""
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
@@ -164,9 +164,9 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a written call. If they cannot be distinguished, the name is empty.
+    """Return the name and arguments of a written call. The name is empty if it is unclear.
 
-    `about` is the name in the label, if any; all of `content` is then the arguments.
+    `about` is the name in the label, if any. `content` is then just the arguments.
     """
     if about:
         return about.strip(), _read_arguments(content)
@@ -177,7 +177,7 @@ def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
-    """Return arguments written as JSON or as a Python literal. Other arguments are kept as text."""
+    """Read arguments in JSON or as a Python literal. Others are kept as text."""
     if not text.strip():
         return {}
     for read in (json.loads, ast.literal_eval):
@@ -210,7 +210,7 @@ def _read_printed(text: str) -> Iterator[Message]:
 
 
 def _read_printed_calls(content: str, calls: _Calls) -> Message:
-    """Return the assistant message in a printed section, with its calls."""
+    """Convert a printed section to an assistant message with its calls."""
     section = _PRINTED_CALLS.search(content)
     if section is None:
         return Message.assistant(content)
@@ -222,12 +222,12 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a printed call. All values are strings, because their types are not printed."""
+    """Return the arguments of a printed call as strings, because their types are not printed."""
     return {key["key"]: value.rstrip("\n") for key, value in _sections(_PRINTED_ARGUMENT, text)}
 
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each match of `pattern` with the text between it and the next match."""
+    """Yield each match of `pattern` with the text up to the next match."""
     headings = list(pattern.finditer(text))
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     for heading, end in zip(headings, ends, strict=False):
@@ -235,15 +235,15 @@ def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[st
 
 
 def is_delimited(text: str) -> bool:
-    """Return whether `text` begins with a heading in the reference's text format, such as `--- AI Message ---`."""
+    """Return whether `text` begins with a heading of the reference, such as `--- AI Message ---`."""
     return _DELIMITER.match(text.lstrip()) is not None
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Return the messages of a text that begins with a heading. Text before the first heading is dropped.
+    """Convert a text with headings of the reference to messages. Text before the first heading is dropped.
 
-    A heading inside a message looks the same as one between messages, so use this function only for text that is known
-    to be in this format, and prefer recordings of messages if available.
+    A line inside a message may look like a heading. Use this only for text that is known to be in this format, and
+    prefer recordings of messages.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
@@ -268,7 +268,7 @@ def read_delimited(text: str) -> list[Message]:
 
 
 def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message:
-    """Return the tool message in a section. A mark at its start says that the tool failed."""
+    """Convert a section to a tool message. A mark at its start says that the tool failed."""
     failed = content.startswith(_ERROR_MARK)
     name = names.get(call) or names.get(call.removeprefix("call_"))
     return Message("tool", content.removeprefix(_ERROR_MARK), tool_call_id=call, tool_name=name, is_error=failed)
