@@ -1,4 +1,4 @@
-"""Answer templates and the stages (1, 7 and 8) that load, fill and verify them. Entry points refer to `plugin`."""
+"""Answer templates, and the stages (1, 7 and 8) that load, fill and verify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks for adding verification primitives and for declaring that a judge is small."""
+"""Hooks for verification primitives and small judges."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_primitives() -> Sequence[type[Primitive]]:
-    """Provide verification primitives. Templates can then use them by class name, like the built-in primitives."""
+    """Return verification primitives. Templates can use them by class name, like the built-in ones."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
-    """Provide functions that return whether a judge is small.
+    """Return functions that decide whether a judge is small.
 
-    By default, a small judge lists rejected values first and checks its values a second time.
+    By default, a small judge lists rejected values first, and checks its values a second time.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives provided by plugins. Invalid primitives, and those whose name is taken, are listed as
-    failed.
+    """Register the primitives of plugins. Those that are invalid, or whose name is taken, count as failed.
 
-    Raises `TypeError` if a plugin provides an object that is not a subclass of `Primitive`.
+    Raises `TypeError` if a plugin offers something that is not a subclass of `Primitive`.
     """
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive

@@ -1,8 +1,8 @@
-"""`ParseTemplate`, the stage for slot 7, and its settings.
+"""The stage `ParseTemplate` for slot 7, and its settings.
 
-The judge fills the template without seeing the ground truth. A small judge often extracts a value that the response
-denies or corrects, whatever its instructions say. If its reply starts with a list of the values that the response
-rejects, it is less likely to give one of them as the answer.
+The judge fills the template without seeing the ground truth. Small judges often extract a value that the response
+denies or corrects, whatever their instructions say. They do so less often if they first have to list the values that
+the response rejects.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ Zunächst würde man 1877 annehmen. Tatsächlich war es 1881.
 JSON: {"rejected": ["1877"], "year": 1881}""",
     family="parsing",
 )
-"""The instructions for a judge that lists rejected values first, chosen by `benchmarks/built_answers.py`."""
+"""The instructions for a judge that lists rejected values first. See `benchmarks/built_answers.py`."""
 
 
 class TemplateSettings(BaseModel):
@@ -188,9 +188,9 @@ class TemplateSettings(BaseModel):
 
 
 class ParseTemplate(ParsingStage):
-    """Fills the template in a single call to the judge, which receives the question, the answer and the fields.
+    """Fills the template with a single call to the judge, who sees the question, the answer and the fields.
 
-    A small judge also lists rejected values and checks its values a second time (see `TemplateSettings`).
+    A small judge also lists rejected values and checks its values a second time. See `TemplateSettings`.
     """
 
     name = "ParseTemplate"
@@ -199,10 +199,7 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about boolean fields filled by small judges, and about templates on which `check_values` has no effect.
-
-        Returns the needs of the base class.
-        """
+        """Warn about boolean fields for small judges, and about templates for which `check_values` has no effect."""
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
@@ -217,11 +214,11 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Return the template, filled in one or more calls to the judge.
+        """Ask the judge to fill the template.
 
-        The judge is called again if its reply is invalid and, with `check_values`, to check the values it extracted. If
-        the template rejects a checked value, the value is dropped and the reason is recorded in the result field
-        `parsing`. Raises `PortError` or `StructuredError` if the judge fails.
+        The judge is asked again if its reply is invalid. With `check_values`, it is also asked to check its values. If
+        the template rejects a checked value, the value is dropped, and the result field `parsing` says why. Raises
+        `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -254,17 +251,17 @@ class ParseTemplate(ParsingStage):
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return the `list_rejected` setting or, if it is None, whether the judge is small."""
+    """Return the setting `list_rejected`. Its default is whether the judge is small."""
     return _is_wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return the `check_values` setting or, if it is None, whether the judge is small."""
+    """Return the setting `check_values`. Its default is whether the judge is small."""
     return _is_wanted(context, "check_values")
 
 
 def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    """Return the setting named `setting` or, if it is None, whether the judge is small."""
+    """Return the setting with this name. Its default is whether the judge is small."""
     enabled: bool | None = context.setting(setting)
     if enabled is not None:
         return enabled
@@ -272,14 +269,14 @@ def _is_wanted(context: VerificationContext, setting: str) -> bool:
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
-    """Return whether any plugin declares that the judge `model` is small."""
+    """Return whether a plugin says that this judge is small."""
     return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the list of rejected values, and a copy of `schema` with this list placed before its fields.
+    """Add a list of rejected values to `schema`, before its fields. Returns its name and the new schema.
 
-    All fields of the copy are required. The name is the first in `NAMES` that is not a field of `schema`.
+    All fields of the new schema are required. The name is the first in `NAMES` that is not taken.
     """
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
@@ -287,9 +284,7 @@ def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about templates that have a boolean field and are filled by a small judge,
-    which may leave such fields empty.
-    """
+    """Warn about templates with boolean fields that a small judge fills, because it may leave these empty."""
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
@@ -313,9 +308,7 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that a judge fills for a question, or an empty list
-    if the question has no valid template.
-    """
+    """Return the schemas of the fields that a judge fills for a question, if it has a valid template."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 
@@ -327,7 +320,7 @@ def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
 
 
 def _has_second_look(question: Question, trust: Trust) -> bool:
-    """Return whether a second look checks anything in the question's template.
+    """Return whether a second look has anything to check in the question's template.
 
     Raises `TemplateError` if the template cannot be loaded with this trust.
     """

@@ -1,4 +1,4 @@
-"""`ParsingStage`, the base class of stages for slot 7, and the prompt that asks a judge to fill a template."""
+"""The base class of stages for slot 7, and the prompt that asks a judge to fill a template."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ It was built in Lyon, I believe. It is not open any more.
 JSON: {"city": "Lyon", "year": null, "open": false}"""
 """The instructions for a judge that fills a template.
 
-They were chosen by measurement (`benchmarks/agreement.py nq301`, `built_answers.py --plain`). A worked example helps a
-small judge more than any wording: without one, it sometimes returns the fence, or words from the question. The example
-contains both a null and a false, because a judge that has seen only one of the two prefers that one. The prompt is
-short because every call to a large judge pays for it: with the fields, the fence and the schema of one field, it adds
-less than 300 tokens to the question and the answer.
+They were chosen by measurement (`benchmarks/agreement.py nq301`, `built_answers.py --plain`). An example helps a small
+judge more than any wording; without one, it sometimes returns the fence or words from the question. There is both a
+null and a false in it, because a judge that has only seen one of them prefers it. Large judges pay for the prompt in
+each call, so it is short: with the fields, the fence and the schema of one field, it has less than 300 tokens besides
+the question and the answer.
 """
 _FINDINGS: Final = (
     Keys.RECURSION_LIMIT_REACHED,
@@ -69,11 +69,11 @@ _FINDINGS: Final = (
 
 
 class ParsingStage(Stage):
-    """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
+    """Base class of stages in which a judge fills the template from the text of the answer. Implement `parse`.
 
-    No judge is called if all fields of the template read the raw response, or if the answer has no text. In the latter
-    case, all fields are None and therefore fail. If the judge cannot be reached or its replies are invalid, the outcome
-    is PARSE_ERROR, and the item does not count as a wrong answer.
+    No judge is called if all fields read the raw response, or if the answer has no text. In the latter case, all fields
+    are None and fail. If the judge cannot be reached or its replies are invalid, the outcome is PARSE_ERROR, which does
+    not count as a wrong answer.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
@@ -85,20 +85,19 @@ class ParsingStage(Stage):
     error_outcome = Outcome.PARSE_ERROR
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Return the template, filled by the judge from `text`. May raise `StructuredError` or `PortError`."""
+        """Have the judge fill the template from `text`. May raise `StructuredError` or `PortError`."""
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER, which is already set, when no judge is called. Does nothing by
-        default.
+        """Set artifacts besides PARSED_ANSWER if no judge is called. Does nothing by default.
 
-        This is called if no field needs a judge, and also if the answer has no text.
+        This happens if no field needs a judge, or if the answer has no text.
         """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether a judge fills any field of the question's template.
 
-        Return False if the question has no valid template, or if the base class needs no judge.
+        Questions without a valid template need no judge.
         """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
@@ -112,14 +111,13 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip this stage if an earlier stage found that the answer fails, for example because the model abstained."""
+        """Skip this stage if the answer has already failed, for example because the model abstained."""
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge, if one is needed, and set the filled template.
+        """Set the filled template, calling the judge if necessary.
 
-        If the judge's replies are invalid, or the answer cannot be shown to a judge, mark an error with PARSE_ERROR
-        instead.
+        Sets the outcome PARSE_ERROR if the judge's replies are invalid, or if the answer cannot be shown to it.
         """
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -153,7 +151,7 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Return the template, filled by the judge and bound to the question's ground truths.
+    """Have the judge fill the template, and bind it to the question's ground truths.
 
     - `schema`: the template's schema, possibly with additional fields; by default, the schema of `bound`.
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields
@@ -169,7 +167,7 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Return the bound template. Raises an exception if the template's dates or values do not fit the response."""
+        """Bind the template. Raises an exception if its dates or values do not fit the response."""
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
@@ -200,7 +198,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints, keyed by field,
-    or an empty mapping if `include_extraction_hints` is false.
-    """
+    """Return the template's extraction hints by field. Empty if `include_extraction_hints` is off."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

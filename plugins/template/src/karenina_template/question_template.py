@@ -1,4 +1,4 @@
-"""Loads a question's template on first use and stores it with the question."""
+"""Loading a question's template on first use, and keeping it with the question."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template and the trust used to load it. `trust` is None if the template needs no trust."""
+    """A template, and the trust it was loaded with. None means that it needs no trust."""
 
     template: Template
     trust: Trust | None
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, or None if it has none.
+    """Return the template of a question, if it has one.
 
-    The template is stored with the question, and loaded again only if a different `trust` is passed. `trust` decides
-    which sources may be executed (by default, none). Classes, and sources that contain only declarations, need no
-    trust. Raises `TemplateError` for an invalid template, and `UntrustedTemplate` for code that is not trusted.
+    It is kept with the question, and only loaded again with a different `trust`. `trust` says which sources may be
+    executed; by default, none. Classes and mere declarations need no trust. Raises `TemplateError` if the template is
+    invalid, and `UntrustedTemplate` if its code is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -48,10 +48,9 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def may_need_judge(question: Question) -> bool:
-    """Return whether the question's template may have a field that a judge fills, without loading the template.
+    """Return whether a judge may have to fill fields of the question's template, without loading it.
 
-    The result can be True for a template without such a field, and for a question without a template source, but is
-    never False for a template with such a field.
+    True may be wrong, but False never is.
     """
     if isinstance(question.attachment, _Loaded) or question.answer_template is None:
         return True
@@ -61,16 +60,14 @@ def may_need_judge(question: Question) -> bool:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Store `template`, which the caller must have loaded without trust, so that `template_of` returns it for any
-    trust.
-    """
+    """Keep a template that was loaded without trust, so that `template_of` returns it for any trust."""
     question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or template class, or None if it has no template.
+    """Return the source of the question's template or template class, if it has one.
 
-    Raises `TemplateError` for a class whose source is unavailable.
+    Raises `TemplateError` if the source of a class is unavailable.
     """
     if question.answer_class is None:
         return question.answer_template
@@ -79,10 +76,10 @@ def template_source_of(question: Question) -> str | None:
 
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
-    """Return a source from which another process can load the question's template, or None if it has no template.
+    """Return a source from which another process can load the question's template, if it has one.
 
-    The source of a template class is loaded with `trust` to test it; a question's own source is returned untested.
-    Raises `TemplateError` for a class whose source is unavailable or cannot be loaded on its own.
+    For a template class, this is tested by loading the source with `trust`. Raises `TemplateError` if the source of a
+    class is unavailable or cannot be loaded on its own.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:
@@ -91,9 +88,9 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field. Fields without options are left out.
+    """Return the options for plugins in the question's template, by field.
 
-    Return an empty mapping if there is no template or it cannot be loaded.
+    Empty if there is no template or it cannot be loaded.
     """
     try:
         template = template_of(question, trust)
@@ -104,14 +101,12 @@ def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str
 
 
 def primitive_kinds() -> Mapping[str, type[Primitive]]:
-    """Return the primitive classes that templates may use, keyed by name."""
+    """Return the primitive classes that templates may use, by name."""
     return known_primitives()
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives declared in a template source, or an empty list
-    if the source contains code or is invalid.
-    """
+    """Return the primitives declared in a template source. Empty if it contains code or is invalid."""
     try:
         template = load_template(source)
     except TemplateError:

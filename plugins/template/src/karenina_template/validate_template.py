@@ -1,4 +1,4 @@
-"""`ValidateTemplate`, the stage for slot 1, which loads the question's template."""
+"""The stage `ValidateTemplate` for slot 1, which loads the question's template."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
-    """Loads the question's template. The template is executed only if it contains code and is trusted.
+    """Loads the question's template. If it contains code, it is only executed if it is trusted.
 
-    An invalid template ends its items with TEMPLATE_ERROR, but does not end the run. The stage is skipped for questions
-    that have traits but no template, because only their traits are scored.
+    If the template is invalid, its items end with TEMPLATE_ERROR, and the run continues. Questions that have traits but
+    no template are skipped, because only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -38,15 +38,13 @@ class ValidateTemplate(Stage):
     error_outcome = Outcome.TEMPLATE_ERROR
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may be code, which can fail in ways that only running it reveals."""
+        """Return whether the template may contain code, which has to be run to find out what is wrong with it."""
         return question.answer_class is not None or "def " in (question.answer_template or "")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are not trusted, are invalid, fail for every answer, or have hidden constraints.
-
-        Return no needs.
+        """Warn about templates that are not trusted, invalid, or fail for every answer, and about hidden constraints.
         """
         failing: list[str] = []
         unverified: list[str] = []
@@ -93,14 +91,14 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip this stage for questions that have traits but no template, if traits are also scored."""
+        """Skip questions that have traits but no template, if traits are scored too."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits but no template")
         return True
 
     def execute(self, context: VerificationContext) -> None:
-        """Load the template, bind it to the question, and test its code with sample answers.
+        """Load the template, bind it to the question, and test its code with samples.
 
         If there is no template, or it is invalid or not trusted, the item ends with TEMPLATE_ERROR.
         """
@@ -130,19 +128,18 @@ class ValidateTemplate(Stage):
 
 
 def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template, bound to the question, or None if the question has no template.
+    """Load and bind the question's template, if it has one.
 
-    Raises `TemplateError` if the template is invalid or not trusted.
+    Raises `TemplateError` if it is invalid or not trusted.
     """
     template = template_of(question, trust)
     return None if template is None else template.for_question(question.id)
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, or None if it does not.
+    """Return why `verify()` fails for every answer, if it does.
 
-    A template without code is not checked. Raises `TemplateError` if other code fails for every answer; see
-    `check_samples`.
+    Only code is checked. Raises `TemplateError` if other code fails for every answer; see `check_samples`.
     """
     if bound is None or not bound.template.has_code:
         return None

@@ -1,4 +1,4 @@
-"""`VerifyTemplate`, the stage for slot 8, which compares the filled template with the ground truth."""
+"""The stage `VerifyTemplate` for slot 8, which compares the filled template with the ground truth."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
 )
-"""An import in a source that is neither from karenina nor from the modules that declarations usually import."""
+"""An import from a module that declarations do not normally need."""
 
 
 class VerifyTemplate(Stage):
     """Runs the template's `verify()`, `verify_granular()` and patterns.
 
-    Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
-    the granular result are None. The item is then not judged, unless a pattern fails.
+    Both fields and patterns must pass. If the verdict depends on an undecided field, it is None, and so is the granular
+    result. The item is then not judged, unless a pattern fails.
 
     If `verify()` raises an exception, the answer fails with a `field_verification_error` and has no granular result,
-    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict remains.
+    which could contradict the verdict. If only `verify_granular()` does, the verdict remains.
     """
 
     name = "VerifyTemplate"
@@ -55,10 +55,9 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive that defines `before_run`.
+        """Return whether the template may have a primitive with `before_run`.
 
-        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
-        class.
+        Loading templates is slow, so only the source is searched. Without a source, the answer is True.
         """
         from karenina_template.templates import known_primitives
 
@@ -70,10 +69,10 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives, and return no needs.
+        """Call `before_run` of the templates' primitives.
 
-        Raises `ConfigError` if a primitive cannot work in this run. Invalid and untrusted templates are ignored here,
-        because their items end in an error.
+        Raises `ConfigError` if one of them cannot work in this run. Invalid and untrusted templates end in an error
+        later.
         """
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
@@ -99,18 +98,18 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip this stage if an earlier stage found that the agent reached its turn limit or the model abstained."""
+        """Skip this stage if the agent reached its turn limit or the model abstained."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Verify the fields and search the raw response for the patterns. Slow templates run in a thread."""
+        """Verify the fields and search for the patterns. Slow templates run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
         return None
 
     def _compare(self, context: VerificationContext) -> None:
-        """Verify the fields and search for the patterns, and set the artifacts."""
+        """Verify the fields, search for the patterns, and set the artifacts."""
         answer = context.get_artifact(PARSED_ANSWER)
         patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
         self._verify_fields(context, answer, patterns)
@@ -123,10 +122,10 @@ class VerifyTemplate(Stage):
 
     @staticmethod
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
-        """Set the artifacts for the fields.
+        """Verify the fields and set their artifacts.
 
         If `verify()` raises an exception other than `InvalidAnswer`, a warning is logged and the fields fail.
-        Exceptions from `verify_granular()` are only recorded; those from the class's own `field_results()` and
+        Exceptions from `verify_granular()` are only recorded. Those from the class's own `field_results()` and
         `field_scores()` propagate.
         """
         from karenina_template.templates.comparison import Comparison
@@ -162,7 +161,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """If a failed field looks like its ground truth, record in the result field `why` which code points differ."""
+    """If a failed field looks like its ground truth, record which characters differ in the result field `why`."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -181,7 +180,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words, at least one of which occurs in any source that uses or defines a primitive with `before_run`."""
+    """Return words of which every source with a primitive with `before_run` contains at least one."""
     from karenina_template.templates import Primitive, known_primitives
 
     primitives = known_primitives()

@@ -1,13 +1,13 @@
 """The second look, in which a small judge checks the values it extracted.
 
-Strings: the judge lists the values in the response, the program replaces them with letters, and the judge chooses the
-letter of the correct value. The judge then sees what the response says about the values, but not the values themselves.
-A small judge that is asked for all values lists the first and stops, so it is required to list at least two. If the
-response has only one value, the second listed value is part of a sentence, which the judge does not choose.
+Strings: the judge lists the values in the response, the program replaces them by letters, and the judge chooses a
+letter. It then reads what the response says about the values, but not the values themselves. A small judge that is
+asked for all values lists the first and stops, so it has to list at least two. If there is only one, the second is part
+of a sentence, which the judge does not choose.
 
-Numbers: if the judge seems to have misread a number, it chooses among the numbers that the program finds in the
-response. A small judge copies digits well, but makes mistakes when it converts words: for *two thousand and three* it
-writes 203. If a quantity has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
+Numbers: if the judge seems to have misread a number, it chooses among those that the program finds in the response.
+Small judges copy digits well, but they make mistakes with words: for *two thousand and three* they write 203. If there
+are two units, as in *0.49 ounces (14 grams)*, they may copy the wrong number.
 
 Dates: see `karenina_template.second_look.copied_dates`.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 LONGEST: Final = 8
-"""Maximum number of words in a value. Anything longer is a sentence, which may contain several values."""
+"""Maximum words in a value. Anything longer is a sentence, which may contain several values."""
 
 _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
@@ -89,7 +89,7 @@ _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     ("No es 1931, como dicen muchos, sino 1936.", ("1931", "1936")),
 )
-"""Responses, and the values in each. None uses the wording of the answers on which results are reported."""
+"""Responses with their values. None uses the wording of the answers on which results are reported."""
 
 LISTED: Final = PromptTask(
     "listed_values",
@@ -102,39 +102,36 @@ Reply with one JSON object.""",
     family="parsing",
     examples=tuple((text, json.dumps({"values": values}, ensure_ascii=False)) for text, values in _EXAMPLES),
 )
-"""The prompt for the list. It does not show the question: otherwise the judge lists the value that it knows."""
+"""The prompt for the list. It does not show the question, or the judge would list the value it knows."""
 
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
 _BREAK: Final = re.compile(r"[.!?;:]\s")
 _NOT_CHOSEN: Final = -10.0
-"""Used as the log-probability of options that were not chosen, if the adapter returns none."""
+"""The log-probability of options that were not chosen, if the adapter does not report any."""
 ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
-"""A function that has the judge list the values in a response; the number is the minimum number of values."""
+"""A function that lets the judge list the values in a response. The number is the minimum."""
 _UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
 _KINDS: Final = frozenset({"integer", "number"})
 _LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LEAST, _MOST = 10, 10**15
-"""Bounds of the numbers that may be misread: smaller numbers are a single word, and larger numbers are not parsed."""
+"""Bounds of numbers that may be misread. Smaller ones are a single word, and larger ones are not parsed."""
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of `value`, which must be a single sentence of at most `LONGEST`
-    words.
-    """
+    """Return whether the response is just `value`, in a single sentence of at most `LONGEST` words."""
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the short values (at most `LONGEST` words) among `values` that occur in the response."""
+    """Return the values of at most `LONGEST` words that occur in the response."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return the `known` and `listed` values that may be the answer, as written in the response and in the order found
-    there.
+    """Return the `known` and `listed` values that may be the answer, as written in the response and in order.
 
-    A listed value is left out if all its words are in the question. Any value is left out if it is a clause that
-    contains another value. At most `len(LETTERS)` values are returned.
+    Listed values are left out if all their words are in the question, and any value is left out if it is a clause
+    around another. There are at most `len(LETTERS)` values.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -144,14 +141,12 @@ def select_values(response: str, question: str, known: Sequence[str], listed: It
 
 
 def _is_short(value: str) -> bool:
-    """Return whether the value has at least one word and at most `LONGEST` words."""
+    """Return whether the value has from one to `LONGEST` words."""
     return 0 < len(value.split()) <= LONGEST
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause around another of the `values`,
-    judging by the lower-case words around that value.
-    """
+    """Return whether `value` is a clause around another value, judging by the lower-case words around it."""
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
@@ -168,9 +163,7 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of a form's only field if that field accepts any string (and possibly null), or None for any
-    other form.
-    """
+    """Return the name of a form's only field, if it accepts any string (and possibly null)."""
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -180,17 +173,16 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look checks anything in a form, that is, a single text field or any numbers or dates."""
+    """Return whether there is anything for a second look: a single text field, or any numbers or dates."""
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Have the judge take a second look at `response`, and return the value it chooses as the answer, or None if it
-    chooses none.
+    """Let the judge take a second look at `response`, and return the value it chooses, if any.
 
-    `value` and `rejected` come from the first look. If a reply cannot be used, `value` is returned and the error is
-    recorded in the result field `parsing`. Raises `PortError` if the judge cannot be reached.
+    `value` and `rejected` come from the first look. If a reply cannot be used, returns `value` and records the error in
+    the result field `parsing`. Raises `PortError` if the judge cannot be reached.
     """
     try:
         return await check_value(
@@ -214,12 +206,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Return the numbers and dates, keyed by field, that the judge chooses in place of values it seems to have
-    misread.
+    """Let the judge choose again for numbers and dates that it seems to have misread. Returns them by field.
 
-    `values` is the judge's first reply to the same `request`. If no value seems misread, the judge is not called, and
-    the mapping is empty. If the judge's choice cannot be used, an empty mapping is returned and the error is recorded
-    in the result field `parsing`. However, if a date had to be chosen, the error is raised as `StructuredError`.
+    `values` is its first reply to `request`. If nothing seems misread, the judge is not called. If its choice cannot be
+    used, the result is empty and the error is recorded in the result field `parsing`. If a date had to be chosen,
+    raises `StructuredError` instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -238,12 +229,11 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`, or None if there is no answer.
+    """Return the value that the judge chooses as the answer in `response`, or None if there is none.
 
-    A value that the judge did not name at the first look must also be plausible when the judge sees the value itself.
-    If the first look found no rejected value, another value (or "none") must score higher than `value` by a margin
-    (`LEAD`). Otherwise, `value` is returned. It is also returned, without a choice, if the response consists only of it
-    or contains no values to choose from.
+    A value that is not from the first look must also be plausible when the judge sees it. If the first look rejected
+    nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, the result is `value`. If
+    the response is just `value` or has nothing to choose from, this is not a question for the judge.
     """
     if is_bare(response, value):
         return value
@@ -274,7 +264,7 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
-    """Have the judge list at least `count` and at most four values in the response, and return them.
+    """Let the judge list the values in the response, at least `count` and at most four.
 
     Raises `PortError` or `StructuredError` if the judge fails.
     """
@@ -285,10 +275,10 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Have the judge choose one of the options, and return the log-probability of each option.
+    """Let the judge choose one of the options. Returns the log-probability of each.
 
-    If the adapter reports no log-probabilities, the chosen option gets 0, and the others get a fixed low value. Raises
-    `PortError` or `StructuredError` if the judge fails.
+    If the adapter does not report these, the chosen option gets 0 and the others a low value. Raises `PortError` or
+    `StructuredError` if the judge fails.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -299,8 +289,7 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with a choice for each of the `values` that the judge seems to have misread,
-    or None if there are none.
+    """Return `schema` with choices for the `values` that the judge seems to have misread, or None.
 
     - A whole number seems misread if the response does not contain it, but contains numbers written in several words
       with the same first digit and at most one digit more or less; these are the choices.
@@ -324,13 +313,13 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema describes a number, possibly with limits."""
+    """Return whether a field's schema is that of a number. It may have limits."""
     options = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the bracketed numbers after `value` that are in the description's unit, if `value` has another unit."""
+    """Return the numbers in brackets after `value` that are in the unit of the description, if it is not."""
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
@@ -341,9 +330,9 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the response's multi-word numbers that the judge may have misread as `value`; see `choices_of`.
+    """Return numbers in several words that the judge may have misread as `value`. See `choices_of`.
 
-    Return an empty sequence if `value` is in the response, is not a whole number, or is less than 10 or very large.
+    There are none if `value` is in the response, is not a whole number, or is less than 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:
@@ -357,5 +346,5 @@ def _similar_numbers(value: float, response: str) -> Sequence[float]:
 
 
 def _read_digits(digits: str) -> float:
-    """Return the number written with digits and, optionally, thousands commas."""
+    """Read a number in digits, which may have thousands commas."""
     return float(digits.replace(",", ""))

@@ -1,6 +1,4 @@
-"""`BaseAnswer`, the base class of answer templates, and `AnswerKey`, the fields'
-ground truths and verification strategy.
-"""
+"""The base class of answer templates, and the ground truths of their fields."""
 
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
@@ -40,16 +38,16 @@ from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
-"""The fields that every answer has. Schemas do not contain them, and judges do not fill them."""
+"""The fields that every answer has. Judges do not fill them, and schemas do not contain them."""
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
-"""The methods that verification calls; fields cannot have these names."""
+"""The methods that verification calls. Fields cannot have these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The rules of the verified fields, keyed by name, and the strategy that combines them.
+    """The rules of the verified fields by name, and the strategy that combines them.
 
-    If the strategy is None, all fields must pass.
+    Without a strategy, all fields must pass.
     """
 
     rules: Mapping[str, FieldRule] = field(default_factory=dict)
@@ -61,29 +59,26 @@ class AnswerKey:
         return describe(self.strategy) if self.rules else None
 
     def truths(self) -> dict[str, object] | None:
-        """Return the ground truths, keyed by field, or None if no field is verified."""
+        """Return the ground truths by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
+        """Return whether each field passes, given the extracted values and the raw response.
 
-        Raises `InvalidAnswer` if a primitive returns an invalid result.
+        Raises `InvalidAnswer` if a primitive returns something invalid.
         """
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit for each field, from 0 to 1, given the results.
-
-        The credit for an undecided field is None.
-        """
+        """Return the credit for each field from 0 to 1. For undecided fields, it is None."""
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
     def verdict(self, results: Mapping[str, Result]) -> bool | None:
-        """Return the strategy's verdict based on the fields' results, or None if the verdict is undecided."""
+        """Return the verdict, or None if it is undecided."""
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return why fields in the strategy are undecided, or None if all of them are decided.
+        """Return why fields of the strategy are undecided, if any are.
 
         For example, "field year: 01/02/2024 can be read as two different dates".
         """
@@ -96,14 +91,14 @@ class AnswerKey:
         return "; ".join(reasons) or None
 
     def grade(self, scores: Mapping[str, float | None]) -> float:
-        """Return the strategy's granular score, 0 to 1, given the fields' credits. A credit of None earns nothing."""
+        """Return the granular score from 0 to 1, given the credits. A credit of None counts as 0."""
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree over the verified `fields`; a string is the name of a field.
+    """Return `strategy` as a tree. A string is the name of a field.
 
-    Raises `TemplateError` if the strategy is invalid or names a field that is not verified.
+    Raises `TemplateError` if the strategy is invalid or names anything that is not in `fields`.
     """
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
@@ -119,20 +114,20 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
 
 
 class BaseAnswer(BaseModel):
-    """The base class of answer templates. A template is a subclass, usually named `Answer`.
+    """Base class of answer templates. Subclasses are usually called `Answer`.
 
-    A judge fills the fields, and `verify` returns the verdict. Fields declared with `VerifiedField` need nothing else.
-    A class may also define its own `verify` and `verify_granular`. In a method `ground_truth(self)`, which is called
-    whenever an answer is created, or in `model_post_init`, it may set `self.correct` (the ground truth, for the class's
-    own use), `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default,
-    `correct` contains the ground truths of the verified fields, keyed by name. `id` is the question's ID.
+    A judge fills the fields, and `verify` returns the verdict. If you declare the fields with `VerifiedField`, there is
+    nothing else to do. A class can also define its own `verify` and `verify_granular`. Use a method
+    `ground_truth(self)`, which is called for each new answer, or `model_post_init` to set `self.correct` (the ground
+    truth, for your own use), `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By
+    default, `correct` contains the ground truths of the verified fields. `id` is the question's ID.
 
-    A field for which the judge found nothing is None, whatever its annotation. None never passes a primitive.
+    If the judge finds nothing for a field, the field is None, whatever its annotation. None never passes.
 
-    If a primitive cannot decide whether a value passes, the field's result is None, and so is the verdict if it depends
-    on the field. A class's own `verify` gets this None from `field_results`, and may also return None or
-    `Undecided(why)`. If it returns True or False, it is called again on copies of the answer with each possible result
-    of the field, and the answer is undecided unless all calls return the same verdict.
+    If a primitive cannot decide whether a value passes, the result of the field is None, and so is the verdict if it
+    depends on the field. Your own `verify` gets None from `field_results`, and may return None or `Undecided(why)`
+    itself. If it returns True or False, it is called again with each possible result of the field, and all verdicts
+    must be the same for the answer to be decided.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -156,9 +151,8 @@ class BaseAnswer(BaseModel):
     def answer_key(cls) -> AnswerKey:
         """Return the ground truths and the strategy that the class declares.
 
-        A class loaded from source declares neither; see `Template`. Raises `TemplateError` if a ground truth is invalid
-        for its field, the strategy names a field that is not verified, a field has a reserved name, or a method is
-        async.
+        A class loaded from source has neither; see `Template`. Raises `TemplateError` if a ground truth does not fit
+        its field, the strategy names a field that is not verified, a field has a reserved name, or a method is async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -178,7 +172,7 @@ class BaseAnswer(BaseModel):
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field or a template-specific attribute, such as a tolerance."""
+            """Set a field, or an attribute of the template such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -187,10 +181,11 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool | Undecided | None:
-        """Return whether the answer is correct according to `VerificationStrategy`, or None if this cannot be decided.
+        """Return whether the answer is correct, or None if this cannot be decided.
 
-        Without a strategy, all fields must pass. A template that has only patterns (`self.regex`) always passes here,
-        because the patterns decide. Raises `TemplateError` if there is nothing to verify.
+        This depends on `VerificationStrategy`; without one, all fields must pass. A template that only has patterns
+        (`self.regex`) always passes here, because they decide later. Raises `TemplateError` if there is nothing to
+        verify.
         """
         key = self._answer_key()
         if key.rules:
@@ -204,10 +199,10 @@ class BaseAnswer(BaseModel):
         )
 
     def verify_granular(self) -> float | None:
-        """Return what share of the answer is correct, from 0 to 1, based on weights and partial credit.
+        """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit.
 
-        Return None if the verdict is undecided. If the verdict is decided, an undecided field earns nothing. For a
-        class without `VerifiedField`, return the result of `verify` as 1.0 or 0.0.
+        Returns None if the verdict is undecided. An undecided field earns nothing. For a class without `VerifiedField`,
+        this is 1.0 or 0.0, depending on `verify`.
         """
         key = self._answer_key()
         if not key.rules:
@@ -219,24 +214,21 @@ class BaseAnswer(BaseModel):
         return key.grade(scores)
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field passes, keyed by field name. The result for an undecided field is None."""
+        """Return whether each verified field passes. None means undecided."""
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit for each verified field, from 0 to 1, keyed by name.
-
-        The credit for an undecided field is None.
-        """
+        """Return the credit for each verified field, from 0 to 1. None means undecided."""
         return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
-        """Search `raw_response` for the patterns in `self.regex`; see `verify_patterns` for their format."""
+        """Search `raw_response` for the patterns in `self.regex`. See `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result for each verified field, with the reason if the field is undecided.
+        """Return the result for each verified field, with the reason if it is undecided.
 
-        Undecided results are replaced with the results that `Comparison` assumes.
+        Results assumed by `Comparison` take the place of undecided ones.
         """
         results = self._answer_key().results(self._values(), self._bound_response())
         return {**results, **assumed} if (assumed := self._assumptions()) else results
@@ -247,19 +239,16 @@ class BaseAnswer(BaseModel):
         return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
-        """Return the ground truths and strategy set by a declared template, or otherwise those of the class."""
+        """Return the ground truths and strategy of a declared template, or those of the class."""
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
     def _assumptions(self) -> Mapping[str, bool]:
-        """Return the results that `Comparison` assumes for undecided fields.
-
-        `Comparison` sets them only on copies of an answer.
-        """
+        """Return the results that `Comparison` assumes for undecided fields. They are only set on copies."""
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _bound_response(self) -> str:
-        """Return the raw response, or an empty string if the answer was not bound to a response."""
+        """Return the raw response, or an empty string if there is none."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
@@ -269,11 +258,10 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make every new instance of the class call `ground_truth()`, and set `correct` to the ground truths of verified
-    fields unless the class has set it.
+    """Make new instances of the class call `ground_truth()`, and set `correct` if the class does not.
 
-    `model_post_init` is replaced only for classes with ground truths. The classes shared by declared templates have
-    none, and must remain fast.
+    Only classes with ground truths get another `model_post_init`. The shared classes of declared templates have none,
+    and must remain fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -284,10 +272,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method.
-
-        Set `correct` to the ground truths unless these calls have set it.
-        """
+        """Call `ground_truth()` and the inherited method, and set `correct` if they have not."""
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):
@@ -301,9 +286,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without verification data and defaults.
+    """Remove verification data and defaults from a schema.
 
-    Properties that happen to share these keys' names are kept.
+    Properties that have the same names as these keys are kept.
     """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
@@ -319,7 +304,7 @@ def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean(part: Any) -> Any:
-    """Return part of a schema with `without_secrets` applied to all dictionaries in it."""
+    """Apply `without_secrets` to everything in part of a schema."""
     if isinstance(part, dict):
         return without_secrets(part)
     return [_clean(item) for item in part] if isinstance(part, list) else part

@@ -1,4 +1,4 @@
-"""`Template`, a loaded template; `BoundTemplate`, a template bound to a question; and the keys of their artifacts."""
+"""Loaded templates, alone or bound to a question."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})
 _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
-"""Constraints whose value pydantic's errors contain; errors about literals and enumerations list the values."""
+"""Constraints whose value is in pydantic's errors. Those about literals and enumerations list the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An answer template, made up of a `shape` shared with other templates and its
-    own `key` (ground truths and strategy).
+    """An answer template: a `shape`, which templates share, with its own `key` (ground truths and strategy).
 
-    `descriptions` contains the field descriptions, unless they are part of the shape. `own_source` is None if the
-    source is unavailable. Use `load_template` or `template_of_class` to create a template.
+    `descriptions` contains the field descriptions, unless the shape does. `own_source` is None if the source is
+    unavailable. Use `load_template` or `template_of_class` to create a template.
     """
 
     shape: Shape
@@ -53,10 +52,10 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Return the template for a class with this shape and source.
+        """Create a template from a class, its shape and its source.
 
-        If `source` is None, the template ID is computed from the class's name, schema, rules and strategy, and `source`
-        of the template is unavailable. Raises `TemplateError` if the class verifies nothing.
+        If there is no source, the template ID is based on the class's name, schema, rules and strategy. Raises
+        `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
@@ -66,7 +65,7 @@ class Template:
 
     @property
     def source(self) -> str:
-        """The source text. Raises `TemplateError` for a class whose source is unavailable."""
+        """The source text. Raises `TemplateError` if it is unavailable."""
         if self.own_source is None:
             raise TemplateError(
                 f"the source of {self.answer_class.__name__} is not available because the class was not "
@@ -77,19 +76,19 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class shared by all templates of this shape. It contains no ground truths.
+        """The class shared by all templates of this shape, without ground truths.
 
-        The class for declared templates contains no descriptions either; they are in `judge_schema`.
+        For declared templates, it has no descriptions either; see `judge_schema`.
         """
         return self.shape.answer_class
 
     @property
     def has_code(self) -> bool:
-        """Whether the template was created from a class, which may have methods, rather than from declarations."""
+        """Whether this comes from a class, which may have methods, rather than from declarations."""
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
+        """Return the JSON Schema for the judge, as a copy. See `judge_schema` in `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -106,8 +105,8 @@ class Template:
 class BoundTemplate:
     """A template bound to a question.
 
-    Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no ground truths,
-    weights or defaults.
+    Show models nothing but `judge_schema`, `judge_fields` and `hints`. These have no ground truths, weights or
+    defaults.
     """
 
     question_id: str
@@ -115,7 +114,7 @@ class BoundTemplate:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class shared by all templates of this shape. It contains no ground truths."""
+        """The class shared by all templates of this shape, without ground truths."""
         return self.template.answer_class
 
     @property
@@ -125,20 +124,20 @@ class BoundTemplate:
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
-        """The fields that a judge fills, in schema order, or an empty tuple if no judge is needed."""
+        """The fields for a judge to fill, in the order of the schema. Empty if no judge is needed."""
         return self.template.shape.judge_fields
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy used for the verdict: "all_of", "any_of" or "at_least_n(2)".
+        """The name of the strategy: "all_of", "any_of" or "at_least_n(2)".
 
-        It is None if the class has its own `verify` or no field is verified.
+        None if the class has its own `verify` or no field is verified.
         """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
     @property
     def is_graded(self) -> bool:
-        """Whether there is a granular score, computed from verified fields or by the class's own `verify_granular`."""
+        """Whether there is a granular score, from verified fields or the class's own `verify_granular`."""
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
@@ -148,34 +147,32 @@ class BoundTemplate:
 
     @property
     def description(self) -> str | None:
-        """The template's docstring: the author's notes, which are not shown to a judge."""
+        """The template's docstring, with notes of its author. Judges do not see it."""
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge; see `judge_schema` in `templates.shapes.schema`."""
+        """Return the JSON Schema for the judge, as a copy. See `judge_schema` in `templates.shapes.schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
-        """Return the extraction hints for the fields that a judge fills, keyed by field."""
+        """Return the extraction hints by field, for fields that a judge fills."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the plugin options of the fields, keyed by field. Fields without options are left out."""
+        """Return the options for plugins by field."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """Return the answer with the judge's `values`, the question's ID, the ground
-        truths, the weights and the `response`.
+        """Return an answer with the judge's `values` and everything needed to verify it.
 
-        The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
-        values are repaired in the same way as a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric
-        literal. Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date
-        remains a string if the field's primitive decides the verdict. None remains None, whatever the annotation.
-        Unknown keys, and fields that a judge does not fill, are ignored.
+        The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, they are
+        repaired like a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric literal. Dates are then
+        also read in other forms, such as "15 January 2024". An ambiguous date remains a string if its primitive decides
+        the verdict. None remains None. Unknown keys, and fields that a judge does not fill, are ignored.
 
-        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
-        class's own code.
+        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception from the class's
+        own code.
         """
         answer = self._validated(values)
         key = self.template.key
@@ -188,11 +185,10 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truths as JSON values, keyed by field.
+        """Return the ground truths by field as JSON values.
 
-        For a class without verified fields, return its `correct` if this can be computed without an answer. If
-        `correct` is not a mapping, it is returned under the key "correct". Return an empty dictionary if there are no
-        ground truths.
+        For a class without verified fields, this is its `correct`, if that does not depend on the answer. If it is not
+        a mapping, it becomes the value of the key "correct". Empty if there are no ground truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -207,11 +203,11 @@ class BoundTemplate:
         return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values filled in by the judge as JSON values, keyed by field."""
+        """Return the values from the judge by field, as JSON values."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them.
+        """Return the answer with the judge's values, repaired if necessary.
 
         Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
         """
@@ -259,10 +255,10 @@ class BoundTemplate:
         return answer
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return the values, repaired to fit their fields, and the ambiguous dates in a separate dict keyed by field.
+        """Repair the values to fit their fields. Ambiguous dates are returned separately, by field.
 
-        Ambiguous dates remain strings, because the primitive can return `Undecided` for them. Dates of fields without a
-        primitive, or of a class with its own `verify`, are never put into the separate dict.
+        They remain strings, because the primitive can return `Undecided` for them. This is only done for dates of
+        fields with a primitive, and not if the class has its own `verify`.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -280,28 +276,25 @@ class BoundTemplate:
 
 
 def _is_timestamp(value: object) -> bool:
-    """Return whether pydantic would read `value` as seconds since 1970.
-
-    A judge means something else, such as a year.
-    """
+    """Return whether pydantic would read `value` as seconds since 1970. A judge means a year, for example."""
     if isinstance(value, str):
         return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` is a string that can be read as two dates, and the field's schema `part` allows dates.
+    """Return whether `value` can be read as two dates, in a field that allows dates.
 
-    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    `format` is the only format for dates, if set. See `read_dates`.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with each unambiguous date converted to ISO 8601 where `part` of `schema` expects a date.
+    """Convert dates in `value` to ISO 8601, where the schema expects them and they are unambiguous.
 
-    `format` is the only format in which dates are read, or None for any; see `read_dates`.
+    `format` is the only format for dates, if set. See `read_dates`.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -322,14 +315,14 @@ def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any
 
 
 def template_id(source: str) -> str:
-    """Return the MD5 hash of `source` in hexadecimal, an identifier that does not protect against tampering."""
+    """Return the MD5 hash of `source` in hexadecimal. It is an identifier, and does not protect against tampering."""
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` if a class verifies nothing, that is, has no rule, `verify`, pattern or `correct`.
+    """Raise `TemplateError` if a class has no rule, `verify`, pattern or `correct`, and so verifies nothing.
 
-    A class that raises an exception when it is created without values is accepted.
+    A class that cannot be created without values is accepted.
     """
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
@@ -342,10 +335,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` converted to JSON values.
-
-    Sets become sorted lists, and values without a JSON equivalent become strings.
-    """
+    """Convert `value` to JSON values. Sets become sorted lists, and unsupported values strings."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -358,11 +348,10 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors with types that determine whether the judge is shown their messages.
+    """Set the type of each validation error, which decides whether the judge sees its message.
 
-    An error keeps pydantic's type, and its message is shown, if the message contains no constraint that is missing from
-    the schema `shown`. Other errors get the type "constraint", because they could reveal the ground truth (bounds of
-    dates, for example).
+    The judge sees messages that contain only constraints from the schema `shown`. All others have the type
+    "constraint", because they could reveal the ground truth, such as bounds of dates.
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
@@ -375,10 +364,7 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
 
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
-    """Return a string that identifies a class by its name, schema, rules and strategy.
-
-    The string is used when the source is unavailable.
-    """
+    """Return a string that identifies a class without a source, with its name, schema, rules and strategy."""
     rules = {
         name: [
             as_json(rule.truth),
@@ -394,4 +380,4 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
 
 ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
 PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
-"""ANSWER_CLASS and PARSED_ANSWER are equal to the standard keys of the same names, but have the actual types."""
+"""The standard keys ANSWER_CLASS and PARSED_ANSWER, with their actual types."""

@@ -1,4 +1,4 @@
-"""`Comparison`, which verifies one answer and compares each field with its ground truth only once."""
+"""Verifying one answer, comparing each field only once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from karenina_template.templates.primitives import Undecided
 
 _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
-"""Maximum number of combinations of assumed results: all combinations for six undecided fields."""
+"""Maximum combinations of assumed results. This is enough for six undecided fields."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """The results of the methods `verify`, `verify_granular`, `field_results` and `field_scores` of `answer`.
+    """The results of `verify`, `verify_granular`, `field_results` and `field_scores` for an answer.
 
-    If the class overrides none of these methods, they share a single comparison of each field, because comparisons may
-    be slow (embeddings). Otherwise the class's own methods are called on demand, and may raise any exception.
+    Comparisons may be slow (embeddings), so each field is only compared once. If a class overrides one of these
+    methods, it is called instead, and may raise any exception.
     """
 
     answer: BaseAnswer
@@ -40,12 +40,12 @@ class Comparison:
         self._key = key if key is not None and key.rules else None
 
     def passed(self) -> bool | None:
-        """Return the result of `verify`, or None if it is undecided; `why_undecided` then returns the reason.
+        """Return the result of `verify`, or None if it is undecided.
 
-        The class may define its own `verify`. If no field is undecided, a result of None is treated as False. If a
-        field is undecided, a result of True or False is used only if `verify` returns the same result for each possible
-        outcome of the field; if `verify` returns None or raises an exception, the answer is undecided. Otherwise,
-        exceptions from `verify` propagate. Raises `InvalidAnswer` if the result of `verify` is not a verdict.
+        Call `why_undecided` for the reason. A class may define its own `verify`, and its exceptions propagate. If no
+        field is undecided, None counts as False. Otherwise, `verify` must return the same result for each possible
+        outcome of the field; if it returns None or raises an exception, the answer is undecided. Raises `InvalidAnswer`
+        if the result is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -71,14 +71,14 @@ class Comparison:
         return bool(verdict)
 
     def why_undecided(self) -> str | None:
-        """Return why `passed` returned None, or None if `passed` was not called or returned a verdict."""
+        """Return why `passed` returned None, if it did."""
         return self._why
 
     def granular(self) -> float | None:
         """Return the result of `verify_granular`. Exceptions from a class's own method propagate.
 
-        Unlike `verify_granular`, return a number even if the verdict is undecided, unless the class overrides a method:
-        undecided fields earn nothing.
+        Unless the class overrides a method, this is a number even if the verdict is undecided. Undecided fields earn
+        nothing.
         """
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
@@ -96,13 +96,13 @@ class Comparison:
         return self._scores
 
     def _results(self) -> Mapping[str, Result]:
-        """Return the result for each field. The fields are compared only on the first call."""
+        """Return the result for each field. They are compared on the first call."""
         if self._compared is None:
             self._compared = self.answer._results()
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the results for undecided fields of a class that has its own methods.
+        """Return the undecided fields of a class with its own methods.
 
         Raises `InvalidAnswer` if `field_results()` raises an exception.
         """
@@ -116,7 +116,7 @@ class Comparison:
         return {name: result for name, result in results.items() if known_result(result) is None}
 
     def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
-        """Return why fields are undecided. The strategy is ignored if the class has its own `verify`."""
+        """Return why fields are undecided. The strategy does not count if the class has its own `verify`."""
         key = self.answer._answer_key() if type(self.answer).verify is BaseAnswer.verify else AnswerKey()
         compared = self._results()
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
@@ -124,9 +124,9 @@ class Comparison:
     def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
         """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
 
-        "All pass" and "all fail" are tried first. They suffice unless a passing field can make `verify` fail. For more
-        than six undecided fields, not all combinations are tried. Return False if `verify` raises an exception or
-        fields remain undecided. Raises `InvalidAnswer` if a method returns an invalid result.
+        "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail. With
+        more than six undecided fields, not all combinations are tried. Returns False if `verify` raises an exception or
+        fields remain undecided. Raises `InvalidAnswer` if a method returns something invalid.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)
@@ -145,10 +145,10 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of `verify`. The numbers 0 and 1 and empty values (from `self.gene and ...`) become booleans.
+    """Return the result of `verify`. 0, 1 and empty values (from `self.gene and ...`) become booleans.
 
-    Any exception from `verify` propagates. Raises `InvalidAnswer` for any other result, such as a coroutine (which
-    would be truthy).
+    Exceptions from `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine (which would be
+    truthy).
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):
@@ -165,6 +165,6 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
 
 
 def _name(answer: BaseAnswer) -> str:
-    """Return the template's name for use in a message, with the question's id if the answer has one."""
+    """Return the template's name and the question's id, if any, for a message."""
     of = f" for question {answer.id}" if answer.id is not None else ""
     return f"the template {type(answer).__name__}{of}"

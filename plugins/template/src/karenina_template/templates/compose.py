@@ -1,13 +1,13 @@
-"""Composition of field results into one verdict and one granular score.
+"""Combining the results of fields into one verdict and one granular score.
 
 A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldCheck`, or the field's name) as leaves:
 
     AnyOf("trade_name", AllOf("generic_name", AtLeastN(2, "class", "target", "route")))
 
-No tree (None) means `AllOf` over all fields.
+Without a tree (None), all fields must pass.
 
-A field's result may be undecided (None, or `Undecided`). A condition on such a field is decided only if its result is
-the same whether the field passes or fails; otherwise it is undecided too.
+A field's result may be undecided (None, or `Undecided`). A condition on such a field is undecided too, unless its
+result is the same whether the field passes or fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FieldCheck:
 
 @dataclass(frozen=True, init=False)
 class AllOf:
-    """A condition that passes if all of its subconditions pass: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
+    """Passes if all conditions pass: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -45,7 +45,7 @@ class AllOf:
 
 @dataclass(frozen=True, init=False)
 class AnyOf:
-    """A condition that passes if any of its subconditions passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
+    """Passes if any condition passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
 
     conditions: tuple[Tree, ...]
 
@@ -55,11 +55,10 @@ class AnyOf:
 
 @dataclass(frozen=True, init=False)
 class AtLeastN:
-    """A condition that passes if at least `n` of its subconditions pass.
+    """Passes if at least `n` conditions pass.
 
-    Write `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
-
-    `n` must be from 1 to the number of subconditions.
+    Write `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`. `n` can be from 1 to the number of
+    conditions.
     """
 
     n: int
@@ -85,9 +84,9 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    """Return a node's conditions as trees, taken from its positional arguments or its list.
+    """Return the conditions of a node as trees, from its positional arguments or its list.
 
-    Raises `ValueError` if both or neither are passed, or if a condition occurs twice or is invalid.
+    Raises `ValueError` if both or neither are given, or if a condition is invalid or occurs twice.
     """
     conditions = list(positional)
     if keyword is not None:
@@ -108,7 +107,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
 
 
 def _condition(condition: object) -> Tree:
-    """Return a condition as a tree; a string is the name of a field. Raises `ValueError` for anything else."""
+    """Return a condition as a tree. A string is the name of a field. Raises `ValueError` for anything else."""
     if isinstance(condition, str):
         return FieldCheck(condition)
     if isinstance(condition, Tree):
@@ -119,7 +118,7 @@ def _condition(condition: object) -> Tree:
 
 
 def _leaves(tree: Tree) -> Iterator[str]:
-    """Yield the names of the fields in the tree from left to right. A name may occur several times."""
+    """Yield the fields in the tree from left to right, possibly several times."""
     if isinstance(tree, FieldCheck):
         yield tree.field
     else:
@@ -128,12 +127,12 @@ def _leaves(tree: Tree) -> Iterator[str]:
 
 
 def fields_of(tree: Tree) -> tuple[str, ...]:
-    """Return the distinct names of the fields in `tree`, in order of first use."""
+    """Return the fields in `tree` without duplicates, in order of first use."""
     return tuple(dict.fromkeys(_leaves(tree)))
 
 
 def validate(tree: Tree | None, names: Collection[str]) -> None:
-    """Raise `ValueError`, listing all unknown fields, if `tree` names fields that are not in `names`."""
+    """Raise `ValueError` if `tree` names fields that are not in `names`."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
     if unknown:
         hints = []
@@ -158,11 +157,11 @@ def describe(tree: Tree | None) -> str:
 
 
 Result = bool | Undecided | None
-"""A field's result; None and `Undecided` both mean that it is undecided."""
+"""The result of a field. None and `Undecided` both mean undecided."""
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, given the field results, or None if this depends on undecided fields.
+    """Return whether `tree` passes, or None if this depends on undecided fields.
 
     Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
     """
@@ -200,12 +199,11 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score, from 0 to 1: the points earned, divided by the maximum that the strategy allows.
+    """Return the granular score from 0 to 1: the points earned out of the most that the strategy allows.
 
-    A field contributes its weight times its score. `AllOf` adds up the contributions of its conditions, `AnyOf` takes
-    the highest, and `AtLeastN` adds up the n highest. The maximum is computed in the same way with scores of 1. Without
-    a tree, all fields in `weights` are added up. The score is 0.0 if the maximum is 0 (no fields, or all weights 0). An
-    undecided field, whose score is None, earns nothing.
+    A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best, and `AtLeastN`
+    adds up the n best. Without a tree, all fields in `weights` are added up. Undecided fields, whose score is None,
+    earn nothing. If there is nothing to earn, the score is 0.0.
 
     Raises `ValueError` for a field without a weight or score, a negative or infinite weight, or a score outside 0 to 1.
     """
@@ -230,14 +228,14 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
 
 
 def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
-    """Return the number for a field. Raises `ValueError`, calling the number `quantity`, if the field has none."""
+    """Return the number for a field. Raises `ValueError` if there is none. `quantity` is what messages call it."""
     if name not in numbers:
         raise ValueError(f"field {name!r} has no {quantity}")
     return numbers[name]
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
-    """Return the tree's contribution to the granular score, given a function that returns each field's contribution."""
+    """Return what the tree earns. `of_field` returns what a field earns."""
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
@@ -251,7 +249,7 @@ def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
 
 
 def to_json(tree: Tree) -> dict[str, Any]:
-    """Return the tree as JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
+    """Convert the tree to JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
     if isinstance(tree, FieldCheck):
         return {"type": "field_check", "field": tree.field}
     conditions = [to_json(condition) for condition in tree.conditions]
@@ -265,7 +263,7 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Return the tree from the `data` that `to_json` returned; a string becomes a `FieldCheck`.
+    """Build a tree from the `data` that `to_json` returns. A string becomes a `FieldCheck`.
 
     Raises `ValueError` for invalid data or a tree with more than 50 levels.
     """
@@ -273,7 +271,7 @@ def from_json(data: object) -> Tree:
 
 
 def _from_json(data: object, levels: int) -> Tree:
-    """Return the tree in `data`. Raises `ValueError` if the data is invalid or has more than `levels` levels."""
+    """Build a tree. Raises `ValueError` if the data is invalid or has more than `levels` levels."""
     if not levels:
         raise ValueError("a strategy cannot have more than 50 levels")
     if isinstance(data, str):

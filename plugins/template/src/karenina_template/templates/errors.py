@@ -14,10 +14,9 @@ TRUST_CURE: Final = (
 
 
 class TemplateError(KareninaError, ValueError):
-    """Raised when a template is invalid.
+    """Raised if a template is invalid.
 
-    `reason` describes the problem. `line` is the line in the template's source and `template` is the template's name;
-    both are None if not known. `place` is a string that combines the two.
+    `reason` is the problem. `line` and `template` say where it is, as far as known, and `place` combines the two.
     """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
@@ -28,7 +27,7 @@ class TemplateError(KareninaError, ValueError):
         self.template = template
 
     def at(self, line: int | None = None, template: str | None = None) -> TemplateError:
-        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
+        """Return a copy of the error with `line` and `template` filled in, unless they are already known."""
         return TemplateError(
             self.reason,
             line=self.line if self.line is not None else line,
@@ -37,10 +36,9 @@ class TemplateError(KareninaError, ValueError):
 
 
 class UntrustedTemplate(TemplateError):
-    """Raised when a template contains code and is not trusted. None of the code was executed.
+    """Raised if a template contains code and is not trusted. Nothing has been executed.
 
-    `code` describes the part of the template that is not a declaration. `digest` is the SHA-256 hash of the source, by
-    which the template can be trusted.
+    `code` describes the part that is not a declaration. `digest` is the SHA-256 hash of the source, for trusting it.
     """
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
@@ -53,7 +51,7 @@ class UntrustedTemplate(TemplateError):
         self.digest = digest
 
     def at(self, line: int | None = None, template: str | None = None) -> UntrustedTemplate:
-        """Return a copy of the error with `line` and `template` filled in where they were unknown."""
+        """Return a copy of the error with `line` and `template` filled in, unless they are already known."""
         return UntrustedTemplate(
             self.code,
             digest=self.digest,
@@ -63,11 +61,11 @@ class UntrustedTemplate(TemplateError):
 
 
 class InvalidAnswer(KareninaError, TypeError):
-    """Raised when a primitive or a class's own `verify` returns an invalid result because of an error in its code."""
+    """Raised if a primitive or a class's own `verify` returns something invalid, because of a mistake in its code."""
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`. `names` are the names of its `BaseAnswer` subclasses."""
+    """Return the error for a source without a class `Answer`. `names` are its subclasses of `BaseAnswer`."""
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

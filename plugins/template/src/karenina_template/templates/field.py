@@ -1,4 +1,4 @@
-"""`VerifiedField`, which declares a template field with its ground truth and primitive."""
+"""Declaring template fields with their ground truth and primitive."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
 
 CLASS_BUILD_LOCK: Final = RLock()
-"""The lock under which templates are parsed and pydantic classes are built.
+"""The lock for parsing templates and building pydantic classes.
 
-CPython 3.11 counts the depth of a syntax tree in one counter for all threads, so parsing in two threads at once
-sometimes fails with "AST constructor recursion depth mismatch". Building a pydantic class may also parse annotations.
+CPython 3.11 counts the depth of syntax trees for all threads together, so parsing in two threads at once sometimes
+fails with "AST constructor recursion depth mismatch". Pydantic may parse annotations when it builds a class.
 """
 
 VERIFICATION: Final = "__verification__"
-"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. All schemas omit it."""
+"""The key of a field's `FieldRule` in `json_schema_extra`. Schemas do not contain it."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
@@ -45,7 +45,7 @@ _DATES: Final = (DateMatch, DateRange, DateTolerance)
 
 
 class _Unset:
-    """The type of `UNSET`, which marks arguments that were not passed."""
+    """The type of `UNSET`, which stands for arguments that were not passed."""
 
     def __repr__(self) -> str:
         return "UNSET"
@@ -59,9 +59,9 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """The rule by which a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
+    """How a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
 
-    `options` contains the plugin options (`Stage.field_settings`), keyed by their full names.
+    `options` contains options for plugins (`Stage.field_settings`), by full name.
     """
 
     primitive: Primitive
@@ -77,11 +77,11 @@ class FieldRule:
 
     @property
     def grades(self) -> bool:
-        """Whether the primitive gives partial credit, so that scores may be between 0 and 1."""
+        """Whether the primitive gives partial credit."""
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes, or whether `response` passes if the field reads the raw response.
+        """Return whether `value` passes or, for a field that reads the raw response, whether `response` does.
 
         In the latter case, a ground truth of False reverses the result. Raises `InvalidAnswer` if the primitive returns
         anything but True, False or `Undecided`.
@@ -104,19 +104,18 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value`, from 0 to 1, given the result of `passes`, or None if that result is
-        undecided.
+        """Return the credit for `value` from 0 to 1, given its `result`, or None if it is undecided.
 
-        The credit is 1 or 0 for a pass or failure unless the primitive gives partial credit.
+        Without partial credit, this is 1 for a pass and 0 for a failure.
         """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its ground truth converted to the field's type. Raises `TemplateError` if this fails.
+        """Convert the ground truth to the type of the field. Raises `TemplateError` if this fails.
 
-        A rule without a ground truth, or for a field that reads the raw response, is returned unchanged.
+        Rules without a ground truth, and those for the raw response, are returned unchanged.
         """
         if self.reads_trace or self.truth is None:
             return self
@@ -125,7 +124,7 @@ class FieldRule:
 
 
 def is_option(name: str) -> bool:
-    """Return whether `name`, a parameter of `VerifiedField`, is a plugin option or a mapping of a plugin's options."""
+    """Return whether a parameter of `VerifiedField` is an option for a plugin, or a mapping of such options."""
     return name not in FIELD_OPTIONS and is_owned(name, "template_fields")
 
 
@@ -136,7 +135,7 @@ def make_rule(
     extraction_hint: object = None,
     options: Mapping[str, object] = NO_OPTIONS,
 ) -> FieldRule:
-    """Return the rule for a field. `UNSET` marks an argument that was not passed.
+    """Return the rule for a field. `UNSET` stands for an argument that was not passed.
 
     If the primitive reads the raw response, the ground truth defaults to True. Raises `TemplateError` if an argument is
     invalid.
@@ -160,7 +159,7 @@ def make_rule(
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the plugin options, keyed by full name. Raises `TemplateError` if a value is not JSON."""
+    """Return the options for plugins by full name. Raises `TemplateError` if a value is not JSON."""
     if not options:
         return NO_OPTIONS
     try:
@@ -180,18 +179,18 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     """Declare a field of a `BaseAnswer` that is compared with a ground truth.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
-    - `ground_truth`: the ground truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults
-      to True if the primitive reads the raw response; a judge does not fill such a field.
+    - `ground_truth`: the right value. Leave it out if the primitive needs none (a range, a pattern). If the primitive
+      reads the raw response, the default is True, and a judge does not fill the field.
     - `verify_with`: the primitive that compares the field with the ground truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
-    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as a
-      mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth, such
-      as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
-      `{"show_constraints": True}`. A default applies only to answers that you create yourself: a field that a judge
-      leaves out is None.
+    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and options for plugins,
+      as a mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth,
+      such as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
+      `{"show_constraints": True}`. A default only applies to answers that you create yourself. If a judge leaves out a
+      field, it is None.
 
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or the ground truth is invalid for the
-    primitive. Whether the ground truth fits the annotation is checked when the class is built.
+    Raises `TemplateError` if the weight, hint or primitive is invalid, or if the primitive does not accept the ground
+    truth. Whether the ground truth fits the annotation is checked when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -225,7 +224,7 @@ def is_verified(info: FieldInfo) -> bool:
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field declared with `VerifiedField`, or None for any other field.
+    """Return the rule of a field declared with `VerifiedField`, or None for other fields.
 
     Raises `TemplateError` if the rule is invalid.
     """
@@ -239,10 +238,10 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 
 
 class TruthCoercer:
-    """Converts each ground truth to the type its field is annotated with.
+    """Converts ground truths to the type of their field, and rejects those that no answer could match.
 
-    Rejects ground truths that no answer could match. One object serves all templates of a shape. `adapters` maps fields
-    to type adapters. Missing adapters are built on first use.
+    One instance serves all templates of a shape. `adapters` contains type adapters by field; others are built on first
+    use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -251,13 +250,11 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` converted to the type of the field `name`; for example, an enum's value becomes an enum
-        member.
+        """Convert `truth` to the type of the field `name`, such as an enum's value to its member.
 
-        Any number is valid for a numeric annotation (an integer field may be compared with 2.5). A date or number is
-        valid for a text field if the primitive can read it from text. These ground truths, strings for date primitives,
-        and sets for list fields are returned unchanged. Raises `TemplateError` for ground truths that no answer could
-        match.
+        Any number is fine for a numeric field; an integer field may be compared with 2.5. For a text field, so are
+        dates and numbers that the primitive can read from text. These are not converted, and neither are strings for
+        date primitives and sets for list fields. Raises `TemplateError` for ground truths that no answer could match.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -287,9 +284,7 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        """Return the type adapter for a field, built on first use, or None
-        if the field can only be validated by the class.
-        """
+        """Return the type adapter for a field, or None if only the class can validate it."""
         with CLASS_BUILD_LOCK:
             if name not in self._adapters:
                 annotation: Any = info.annotation
@@ -303,17 +298,14 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types in a union, except None.
-
-    If the annotation is not a union, return a set that contains only it.
-    """
+    """Return the types in a union, except None. Any other annotation is the only one."""
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive passes the ground truth in string form. Return False if it raises an exception."""
+    """Return whether the primitive passes the ground truth as a string. Returns False if it raises an exception."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

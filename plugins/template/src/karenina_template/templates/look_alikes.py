@@ -1,4 +1,4 @@
-"""Detection of easily confused strings: ground truths that normalizers make equal, and code points that look alike."""
+"""Finding strings that are easily confused: ground truths made equal by normalizers, and look-alike characters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_template.templates.field import FieldRule
 
 _HARMLESS: Final = ("lowercase", "strip", "collapse_whitespace", "exact")
-"""Normalizers that remove only differences in case and white space, or no differences at all."""
+"""Normalizers that only remove differences in case and white space, or none at all."""
 _MOST_ITEMS: Final = 50
 _MOST_SHOWN: Final = 4
 _LONGEST: Final = 400
@@ -35,7 +35,7 @@ _LIKE: Final = (
     ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
     ("--''", "\u2014\u2015\u00b4`"),
 )
-"""Pairs of strings: each character of the second looks like the one at its position in the first.
+"""Pairs of strings, where each character of the second looks like the same one of the first.
 
 They are a selection from the confusables of Unicode Technical Standard 39: Cyrillic, Greek and Armenian letters, digits
 and letters, dashes and accents.
@@ -48,20 +48,20 @@ _IGNORED: Final = re.compile(
 
 @dataclass(slots=True)
 class EqualTruths:
-    """Searches a file's questions for different ground truths that normalizers make equal.
+    """Finds different ground truths in a file that normalizers make equal.
 
-    `found` contains (question, field, problem, fix) tuples. Ground truths that differ only in case or spaces, or are
-    synonyms, are not reported.
+    `found` contains tuples of question, field, problem and fix. Differences in case or spaces and synonyms do not
+    count.
     """
 
     found: list[tuple[str, str, str, str]] = field(default_factory=list)
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the ground truths in a question's `rules` with earlier ground truths of fields with the same name.
+        """Compare the ground truths in `rules` with earlier ones of the same field.
 
-        Problems are added to `found`. Only fields whose normalizers remove more than case and white space are compared,
-        and only with fields that have the same normalizers.
+        Problems are added to `found`. Only fields with the same normalizers are compared, and only if these remove more
+        than case and white space.
         """
         for name, rule in rules.items():
             primitive = rule.primitive
@@ -85,9 +85,9 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store the string, and add a problem to `found` if the normalizers make it equal to a different ground truth.
+        """Store the string, adding a problem to `found` if normalizers make it equal to another.
 
-        Differences that the `harmless` normalizers remove are ignored. The message names the normalizers `removing`.
+        Differences that the `harmless` normalizers remove do not count. The message names the normalizers `removing`.
         """
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
@@ -104,10 +104,9 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Describe the code points that differ between two strings in `value` and `truth` that look alike.
+    """Describe how two look-alike strings in `value` and `truth` differ, if there are any.
 
-    Each string in `value` is compared with each in `truth`, and the first pair that looks alike is described. Return
-    None if there is no such pair. Strings that differ only in case do not count, and long strings are not compared.
+    The first such pair is described. Differences in case do not count, and long strings are not compared.
     """
     for text in _texts(value):
         for other in _texts(truth):
@@ -117,7 +116,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the strings in a value or in its items. Long strings are left out, and the number of strings is limited."""
+    """Yield the strings in a value or its items, up to a limit. Long strings are left out."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -126,13 +125,13 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _skeleton(text: str) -> str:
-    """Return a form of `text` that is the same for all strings that look alike."""
+    """Return a form of `text` that is the same for all look-alikes."""
     text = _IGNORED.sub("", unicodedata.normalize("NFKC", fold(text)))
     return " ".join(text.translate(_TABLE).casefold().split())
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Describe for a message which code points differ between two strings. Only the first differences are listed."""
+    """Describe which characters differ between two strings, for a message. Only the first are listed."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":
@@ -142,6 +141,6 @@ def _describe_differences(text: str, other: str) -> str:
 
 
 def _name_code_points(characters: Iterable[str]) -> str:
-    """Return the code points and Unicode names of characters for a message, or "nothing" if there are no characters."""
+    """Return the code points and Unicode names of characters, or "nothing" if there are none."""
     shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

@@ -1,7 +1,7 @@
 """Normalizers, which convert strings before they are compared.
 
-Strings are always folded first, so that strings that look the same are equal (`fold` in `karenina_toolkit.folding`).
-This concerns composed and combining accents, hyphens, spaces, quotes and invisible characters.
+Strings are always folded first, so that those that look the same are equal (`fold` in `karenina_toolkit.folding`). This
+concerns composed and combining accents, hyphens, spaces, quotes and invisible characters.
 
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
@@ -32,11 +32,11 @@ from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 EXACT: Final = "exact"
-"""The normalizer with which code points are compared, without folding."""
+"""The normalizer that compares code points, without folding."""
 
 _RAISED: Final = ("<super>", "<sub>")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
-"""Decomposition tags in the Unicode data: raised and lowered characters, and other forms of the same character."""
+"""Decomposition tags in Unicode data for raised, lowered and other forms of a character."""
 
 _Kind = Literal["", "letter", "number", "symbol"]
 
@@ -55,10 +55,10 @@ _PLURAL: Final = lazy_pattern(r"[sS](?![^\W_])")
 
 
 def remove_punctuation(text: str) -> str:
-    """Return `text` without punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they carry meaning.
+    """Remove punctuation and the ASCII characters $ + < = > ^ ` | ~, unless they carry meaning.
 
     A mark is removed if the text means the same without it: "U.S." and "US", "COX-2" and "COX2", "Dr. No" and "Dr No",
-    quotes and brackets around words. It is kept if its removal would change a number, or if it is a sign:
+    quotes and brackets around words. It is kept if removing it would change a number, or if it is a sign:
 
     - between two numbers: any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with spaces
       (`5 - 6`);
@@ -74,7 +74,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Return the text after one pass that removes punctuation. Afterwards, more punctuation may be removable."""
+    """Remove punctuation once. More may be removable afterwards."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -93,7 +93,7 @@ def _is_removable(character: str) -> bool:
 
 
 def _find_primes(text: str) -> Iterator[int]:
-    """Yield the positions of quotes that are primes, that is, that follow a number and do not close a quotation."""
+    """Yield the positions of primes: quotes after a number that do not close a quotation."""
     opened = dict.fromkeys("\"'", 0)
     last = -2
     for match in _QUOTE.finditer(text):
@@ -114,7 +114,7 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" if there is no character.
+    """Return the kind of a character next to punctuation, or "" if there is none.
 
     A quote that is kept is a prime, and so part of a number.
     """
@@ -127,7 +127,7 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return the punctuation and space to keep between two characters. They are "" at the start and end of a text."""
+    """Return which punctuation and space to keep between two characters. "" is the start or end of the text."""
     left, right = _kind(before), _kind(after)
     tokens = _SPACE.split(gap)
     if len(tokens) == 1 and left and right:
@@ -166,7 +166,7 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return the marks to keep between two characters not separated by a space."""
+    """Return which marks to keep between two characters without a space."""
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -185,7 +185,7 @@ def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
 
 
 def _only(text: str, characters: frozenset[str] | str) -> str:
-    """Return those characters of the text that are in `characters`, in order."""
+    """Return the characters of the text that are in `characters`."""
     return "".join(character for character in text if character in characters)
 
 
@@ -195,7 +195,7 @@ def _encloses(mark: str) -> bool:
 
 
 def _make_compatible(text: str) -> str:
-    """Return the text in NFKC form, except for characters whose compatible form would change a number."""
+    """Return the text in NFKC form, except for characters where this would change a number."""
     if text.isascii():
         return text
     parts: list[str] = []
@@ -208,9 +208,9 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of the character at `place` would be read as part of an adjacent number.
+    """Return whether the compatible form of the character at `place` would be read as part of a number next to it.
 
-    `after_kept` states whether the preceding character was kept for this reason.
+    `after_kept` says whether the character before it was kept for this reason.
     """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
@@ -222,7 +222,7 @@ def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """Return the text with each run of whitespace replaced by one space, and without whitespace at the ends."""
+    """Replace each run of whitespace by one space, and strip the text."""
     return " ".join(text.split())
 
 
@@ -237,11 +237,11 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 
 
 class SynonymMap(BaseModel, defer_build=True):
-    """A normalizer that replaces aliases with their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
+    """Replaces aliases with their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
-    The *whole* text is looked up, after the preceding normalizers have been applied, and case matters: put "lowercase"
-    and "strip" first, and write the aliases in lower case. A canonical form that is itself an alias is not replaced
-    again. The mapping must not be empty, and aliases that look the same must have the same canonical form.
+    The *whole* text is looked up after earlier normalizers, and case matters. Put "lowercase" and "strip" first, and
+    write aliases in lower case. A canonical form that is itself an alias is not replaced again. The mapping must not be
+    empty, and aliases that look the same must have the same canonical form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -253,7 +253,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
-        """Return the map. Raises `ValueError` if aliases that look the same have different canonical forms."""
+        """Raise `ValueError` if aliases that look the same have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(
@@ -267,7 +267,7 @@ class SynonymMap(BaseModel, defer_build=True):
         return {fold(alias): fold(canonical) for alias, canonical in self.mapping.items()}
 
     def __call__(self, text: str) -> str:
-        """Return the canonical form of `text`, or `text` if it is not an alias."""
+        """Return the canonical form of `text`, or `text` itself if it is not an alias."""
         return self._folded.get(fold(text), text)
 
     def __hash__(self) -> int:
@@ -275,7 +275,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
 
 def _check_name(name: str) -> str:
-    """Return `name`. Raises `ValueError`, suggesting the nearest name, if there is no normalizer with this name."""
+    """Raise `ValueError` if there is no normalizer with this name, suggesting the nearest."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -287,11 +287,11 @@ def _check_name(name: str) -> str:
 
 
 Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
-"""One normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
+"""A normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
-    """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
+    """Raise `ValueError` if "exact" is combined with other normalizers."""
     if EXACT in normalizers and len(normalizers) > 1:
         raise ValueError(
             f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; "
@@ -301,14 +301,13 @@ def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymM
 
 
 Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
-"""A parameter that is a list of normalizers, which are applied in order; unknown names are an error."""
+"""A list of normalizers, to be applied in order. Unknown names are an error."""
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Register a normalizer. Registering the same function again under its name has no effect.
+    """Register a normalizer. Registering the same function again has no effect.
 
-    Raises `ValueError` if another function is registered under the name, or if the name is empty or has surrounding
-    spaces.
+    Raises `ValueError` if the name is taken, is empty or has surrounding spaces.
     """
     if not name or name != name.strip():
         raise ValueError(f"a normalizer name must not be empty or have surrounding spaces, got {name!r}")
@@ -324,9 +323,9 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Return `text`, folded and with all `normalizers` applied in order. Raises `ValueError` for an unknown normalizer.
+    """Fold `text` and apply all `normalizers` in order. Raises `ValueError` if one is unknown.
 
-    With "exact", return `text` unchanged.
+    With "exact", `text` is not changed.
     """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):

@@ -1,4 +1,4 @@
-"""Searches the raw response for a template's patterns (`self.regex`)."""
+"""Searching the raw response for a template's patterns (`self.regex`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS = ("pattern", "expected", "match_type")
 
 @dataclass(slots=True)
 class RegexReport:
-    """The results of searching for a template's patterns.
+    """What was found for a template's patterns.
 
-    `performed` is true if there were any patterns. `overall_success` is None if there were none. Three mappings are
-    keyed by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected,
-    match_type, matches, success), and `extraction_results` (all matches).
+    `performed` is true if there were any patterns; otherwise, `overall_success` is None. The other fields are mappings
+    by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected, match_type,
+    matches, success), and `extraction_results` (all matches).
     """
 
     performed: bool = False
@@ -34,7 +34,7 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Search `text` for all `patterns`, and return the report. For overall success, all patterns must pass.
+    """Search `text` for all `patterns`. All of them must pass for overall success.
 
     `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
     that only has to be found. The match types are:
@@ -44,9 +44,9 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
     - `count`: the number of matches is `expected`;
     - `all`: every value in the list `expected` is one of the matches.
 
-    A match is the text of the pattern's group if there is one, a tuple if there are several groups, and otherwise the
-    whole match. With None or an empty mapping, nothing is searched. Raises `TemplateError` for an invalid declaration,
-    and `karenina_toolkit.patterns.PatternTimeout` for a search that takes too long.
+    If the pattern has a group, a match is the text of the group, or a tuple if there are several. Otherwise, it is the
+    whole match. Raises `TemplateError` if a pattern is declared incorrectly, and
+    `karenina_toolkit.patterns.PatternTimeout` if a search takes too long.
     """
     if patterns is None or patterns == {}:
         return RegexReport()
@@ -59,7 +59,7 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Return the details of the search for a pattern: the declaration, the matches, and `success`.
+    """Search for a pattern, and return the declaration, the matches, and `success`.
 
     Raises `TemplateError` if the declaration is invalid.
     """
@@ -96,7 +96,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
-    """Return whether the matches are as expected. Any type other than "exact", "contains" and "count" means "all"."""
+    """Return whether the matches are as expected. Unknown types mean "all"."""
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":
@@ -115,10 +115,9 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the pattern's group, a tuple if there are several groups, or the whole match if there are
-    none.
+    """Return the text of the group, a tuple if there are several, or the whole match if there are none.
 
-    A group that took no part in the match gives an empty string.
+    A group that took no part in the match is an empty string.
     """
     groups = tuple(group or "" for group in match.groups())
     if not groups:

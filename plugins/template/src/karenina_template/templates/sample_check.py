@@ -1,4 +1,4 @@
-"""Checks a template's code before a run, using sample answers generated from the template's schema."""
+"""Testing a template's code before a run, with samples generated from its schema."""
 
 from __future__ import annotations
 
@@ -32,26 +32,24 @@ _DEEPEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error that the template's code raised for one sample. Includes the answer if it could be created."""
+    """An error of the template's code for one sample, with the answer if it could be created."""
 
     step: str
     error: Exception
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
-        """Return a key that is equal for failures with the same cause:
-        the step, the error type and the error message.
-        """
+        """Return a key that is the same for failures with the same cause: step, error type and message."""
         return self.step, type(self.error), str(self.error)
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return what is wrong with `verify()` if it raises the same error for every sample answer, and otherwise None.
+    """Return what is wrong with `verify()` if it raises the same error for every sample.
 
-    Raises `TemplateError` if other code in the template fails in this way, so that no answer can be created, or if
-    `verify()` returns no verdict for any of the answers. The samples have the types that the judge fills in. The ground
-    truth is also tried if `self.correct` has a value for each field. Errors that depend on the values are ignored, as
-    are errors that may be caused by the form of the samples.
+    Raises `TemplateError` if other code fails like this, so that no answer can be created, or if `verify()` never
+    returns a verdict. Samples have the types that the judge fills in. The ground truth is tried too, if `self.correct`
+    has a value for each field. Errors that depend on the values are ignored, and so are those that may be due to the
+    form of the samples.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -81,9 +79,9 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Return the answer with these values and the failure of the template's code. Both are None for invalid values.
+    """Create an answer with these values and verify it. Returns the answer and the failure, if any.
 
-    The failure is None if the code works; the answer is None if it could not be created.
+    There is no answer if it could not be created. Invalid values have neither.
     """
     try:
         answer = bound.bind(values)
@@ -103,7 +101,7 @@ def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAn
 
 
 def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
-    """Return the values of a correct answer, or None if `correct` has no value for a field that the judge fills."""
+    """Return the values of a correct answer, or None if `correct` lacks a field that the judge fills."""
     correct = answer.correct
     if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
         return None
@@ -111,9 +109,9 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the error is certainly a mistake in the template rather than caused by the samples.
+    """Return whether the error is certainly the template's mistake, and not due to the samples.
 
-    `knows_truth` states whether the ground truth was also tried as an answer.
+    `knows_truth` says whether the ground truth was tried too.
     """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
@@ -131,16 +129,14 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether the error was raised because a value was None, such as a
-    failed search or a missing ground truth.
-    """
+    """Return whether an error is due to a value of None, such as a failed search or a missing ground truth."""
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)
 
 
 def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
-    """Yield the global names and attributes used by the class's own methods."""
+    """Yield the global names and attributes that the class's own methods use."""
     for cls in answer.__mro__:
         if cls is BaseAnswer:
             return
@@ -149,27 +145,24 @@ def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the message of an error, as in a traceback."""
+    """Return the type and message of an error, as in a traceback."""
     return f"{type(error).__name__}: {error}"
 
 
 def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
-    """Yield sample values for all fields in a judge's `schema`, keyed by field.
-
-    The samples may violate the schema's constraints.
-    """
+    """Yield sample values for all fields of a judge's schema. They may violate its constraints."""
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}
 
 
 def is_open(schema: Json) -> bool:
-    """Return whether `schema` allows arbitrary keys or values of any type. The samples do not cover these."""
+    """Return whether `schema` allows arbitrary keys or values, which samples do not cover."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 
 
 def _is_open(part: Json, root: Json) -> bool:
-    """Return whether a part of a schema allows arbitrary keys, or values of any type."""
+    """Return whether part of a schema allows arbitrary keys or values."""
     part = _resolved(part, root)
     if "enum" in part or "const" in part:
         return False
@@ -182,15 +175,15 @@ def _is_open(part: Json, root: Json) -> bool:
 
 
 def _items(part: Json) -> list[Json]:
-    """Return a list containing the schema of an array's items, or an empty list if there is no such schema."""
+    """Return the schema of an array's items in a list, which is empty if there is none."""
     items = part.get("items")
     return [items] if isinstance(items, Mapping) else []
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
-    """Return a sample value for a part of a schema. The value varies with `turn`.
+    """Return a sample value for part of a schema, depending on `turn`.
 
-    Return None if the part is nested too deeply.
+    Returns None if the part is nested too deeply.
     """
     part = _resolved(part, root)
     if depth > _DEEPEST:
@@ -222,6 +215,6 @@ def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
 
 
 def _resolved(part: Json, root: Json) -> Json:
-    """Return the definition that a part refers to (empty if missing), or the part itself if it has no reference."""
+    """Return the definition that part of a schema refers to, or the part itself."""
     name = str(part.get("$ref", "")).rpartition("/")[2]
     return root.get("$defs", {}).get(name, {}) if name else part

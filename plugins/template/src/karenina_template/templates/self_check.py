@@ -1,5 +1,6 @@
-"""Checks templates without a model: ground truths must pass, changed ground truths must fail,
-and judges must see neither.
+"""Checking templates without a model.
+
+Ground truths must pass, wrong values must fail, and judges must see neither.
 """
 
 from __future__ import annotations
@@ -58,17 +59,17 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 """The words in a name in snake case or camel case."""
 _CLASS: Final = "name of the class"
 _NEARLY_EVERY: Final = 0.6
-"""The share of ordinary values that must contain a substring for it to be meaningless."""
+"""If this share of ordinary values contains a substring, finding it means nothing."""
 _MIN_LETTERS: Final = 3
 _MIN_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A result of checking a template: an error, a warning, or something that cannot be checked.
+    """Something found in a template: an error, a warning, or something that cannot be checked.
 
-    `what` is the problem, and `cure` is how to fix it. `field` is the name of the field (None: the whole template), and
-    `part` is the relevant part of the field's declaration, if known.
+    `what` is the problem, and `cure` says how to fix it. `field` is the field, or None for the whole template. `part`
+    is the part of the field's declaration, if known.
     """
 
     level: Level
@@ -79,10 +80,9 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield a template's flaws. `question` is the question's text, which the judge also sees.
+    """Yield the flaws of a template. `question` is the text of the question, which the judge also sees.
 
-    The primitives and the template's own `verify` are called, so the template's code must be trusted. Exceptions that
-    they raise are reported as flaws or ignored.
+    This runs the template's code, which must be trusted. Its exceptions are reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -91,24 +91,21 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield only the errors among the results of `find_truth_flaws`, which is faster than finding all flaws."""
+    """Yield only the errors of `find_truth_flaws`, which is faster."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth that fails, changed ground truth that passes,
-    and field that cannot be checked.
-    """
+    """Yield ground truths that fail, wrong values that pass, and fields that cannot be checked."""
     return _find_truth_flaws(bound, {})
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws in the ground truths.
+    """Yield the flaws of the ground truths.
 
-    If `changed` is None, no wrong values are tried and no types are checked. Otherwise, the wrong values are added to
-    it, keyed by field.
+    Wrong values are added to `changed` by field. If it is None, no wrong values are tried and no types are checked.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -122,10 +119,10 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield a rule's flaws. Add a value that should pass to `accepted`, and one that should fail to `changed`.
+    """Yield the flaws of a rule. A right value is added to `accepted`, and a wrong one to `changed`.
 
-    If `changed` is None, no wrong value is tried. Nothing is added for a field that reads the raw response, and for a
-    slow primitive; both are reported as unchecked.
+    If `changed` is None, no wrong value is tried. Fields that read the raw response and slow primitives are only
+    reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -163,7 +160,7 @@ def _check_rule(
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield a flaw for each substring that nearly every value contains, so that finding it proves nothing."""
+    """Yield substrings that nearly every value contains, so that finding them proves nothing."""
     primitive = rule.primitive
     if isinstance(primitive, ContainsAny | ContainsAll):
         normalizers = primitive.normalize
@@ -188,7 +185,7 @@ def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield a warning if the ground truth can be read as two dates and the primitive has no format."""
+    """Yield a warning if the ground truth can be read as two dates and there is no format."""
     if not isinstance(rule.primitive, DateMatch | DateTolerance) or getattr(rule.primitive, "format", None) is not None:
         return
     readings = read_dates(rule.truth)
@@ -200,9 +197,7 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a ground truth that fails: a warning
-    if the primitive ignores ground truths, otherwise an error.
-    """
+    """Return the flaw for a ground truth that fails. If the primitive ignores ground truths, it is a warning."""
     kind = type(rule.primitive).__name__
     what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} does not pass the field's own {kind}"
     try:
@@ -221,7 +216,7 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth that a judge cannot return because the field's type does not allow it."""
+    """Yield ground truths that a judge cannot return because of the field's type."""
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})
@@ -240,10 +235,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth, accepts a changed one, or cannot be checked.
+    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong one.
 
-    `accepted` contains values that should pass, and `changed` values that should fail, keyed by field. If a field has
-    no accepted value, the class's `correct` is used.
+    Another flaw means that it cannot be checked. `accepted` contains right values and `changed` wrong values by field.
+    If a field has no right value, the class's `correct` is used.
     """
     fields = set(bound.judge_fields)
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -275,7 +270,7 @@ def _check_verify(
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
     """Return the verdict of a class's own `verify`.
 
-    The result is None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
+    Returns None if it is undecided, or if `verify` raises an exception. These are reported elsewhere.
     """
     try:
         return Comparison(bound.bind(values)).passed()
@@ -284,9 +279,9 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field whose description hardly helps a judge to fill the field.
+    """Yield fields whose description is of little help to a judge.
 
-    The description is missing or says nothing, asks for a verdict, or is the same as another field's description.
+    It may be missing, say nothing, ask for a verdict, or be the same as that of another field.
     """
     schema = bound.judge_schema()
     seen: dict[str, str] = {}
@@ -312,9 +307,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each constraint that is neither shown to a judge nor applied,
-    because it could reveal the ground truth.
-    """
+    """Yield constraints that are neither shown nor applied, because they could reveal the ground truth."""
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
             what = f"the field {name!r} has {constraint}, which is neither shown to the judge nor applied to its value"
@@ -332,7 +325,7 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield a flaw for each string shown to the judge that contains a ground truth not contained in the question."""
+    """Yield strings shown to the judge that contain a ground truth, unless the question contains it too."""
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
@@ -361,11 +354,10 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the strings in a field that a judge sees, each preceded by the name of its place.
+    """Yield what a judge sees of a field, with the name of each place.
 
-    These are descriptions, field and class names, constraints that the author shows, and anything added to the schema
-    by a class's code. Definitions of the schema whose names are in `seen` are left out, and the names of others are
-    added to it.
+    This includes descriptions, names of fields and classes, constraints that the author shows, and anything that a
+    class's code adds to the schema. Definitions in `seen` are skipped, and others are added to it.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -391,7 +383,7 @@ def _shown_texts(
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a part of a schema and the nested parts that describe the same field."""
+    """Yield part of a schema, and the parts inside it that describe the same field."""
     if isinstance(part, Mapping):
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
@@ -406,9 +398,9 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the allowed values listed in a field's schema, without null.
+    """Return the values that a field's schema allows, without null.
 
-    Return an empty list if the schema lists none or allows several types.
+    Empty if the schema lists none or allows several types.
     """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
@@ -421,7 +413,7 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the strings in a ground truth that are long and rare enough to be recognized in a description."""
+    """Return the strings in a ground truth that are long and rare enough to be recognized."""
     truth = plain(truth)
     match truth:
         case bool() | None:
@@ -448,9 +440,9 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`.
+    """Return whether `part` is in a name, as "BCL2" is in `is_bcl2` and `Bcl2Gene`.
 
-    Return False if `part` has fewer than three letters and digits.
+    It must have at least three letters or digits.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()
@@ -462,6 +454,6 @@ def _contains_in_name(name: str, part: str) -> bool:
 
 
 def _short_repr(value: object) -> str:
-    """Return the value in Python notation for use in a message, cut to 80 characters."""
+    """Return the value in Python notation for a message, up to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,4 +1,4 @@
-"""The primitives, which compare fields with their ground truths, and the registry of primitives."""
+"""The primitives, which compare fields with their ground truths."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _known: Final[dict[str, type[Primitive]]] = {}
 
 
 class DuplicatePrimitive(ValueError):
-    """Raised when two primitives have the same `name`. `modules` lists the modules that define them."""
+    """Raised if two primitives are called `name`. `modules` lists where they are defined."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class DuplicatePrimitive(ValueError):
 
 
 class UnknownPrimitive(ValueError):
-    """Raised when no primitive is called `name`. `nearest` is the most similar name, or None."""
+    """Raised if there is no primitive called `name`. `nearest` is the most similar name, if any."""
 
     def __init__(self, name: str) -> None:
         near = get_close_matches(name, _known, n=1, cutoff=0.5)
@@ -107,8 +107,8 @@ class UnknownPrimitive(ValueError):
 def register_primitive(primitive: P) -> P:
     """Register a primitive class under its full name (`Primitive.full_name`).
 
-    Returns the class, for use as a decorator. Registering the same class again has no effect. Raises
-    `DuplicatePrimitive` if another class has the same name, and `TypeError` for anything but a subclass of `Primitive`.
+    This can be used as a decorator. Registering the same class again has no effect. Raises `DuplicatePrimitive` if the
+    name is taken, and `TypeError` for anything but a subclass of `Primitive`.
     """
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
@@ -123,15 +123,14 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return a live, read-only view of the registered primitives, keyed by name, built-in primitives first."""
+    """Return a live, read-only view of the registered primitives by name, built-in ones first."""
     return MappingProxyType(_known)
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Return the primitive from the `data` that `Primitive.to_json` returned.
+    """Create a primitive from the `data` that `Primitive.to_json` returns.
 
-    Raises `ValueError` if `data` is not an object with a string "type" or has invalid parameters, and
-    `UnknownPrimitive` for an unknown type.
+    Raises `ValueError` if the data is invalid, and `UnknownPrimitive` for an unknown type.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004

@@ -1,4 +1,4 @@
-"""`Primitive`, the base class of all comparisons of a field with its ground truth."""
+"""The base class of primitives, which compare a field with its ground truth."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LONGEST_REASON: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The result of a primitive that cannot decide, with the reason `why`, such as "01/02/2024 can be two dates".
+    """The result of a primitive that cannot decide. `why` is the reason, such as "01/02/2024 can be two dates".
 
-    It is neither true nor false: `bool()` raises `TypeError` for it, so that it never counts as wrong by accident.
-    `why` is converted to a string and cut to 2,000 characters.
+    It is neither true nor false, so that it never counts as wrong by accident: `bool()` raises `TypeError`. `why` is
+    limited to 2,000 characters.
     """
 
     why: str
@@ -46,29 +46,28 @@ class Unreadable(Undecided):
 
 
 class Primitive(BaseModel):
-    """An immutable comparison that never calls a model. Its parameters are pydantic fields.
+    """Compares the value that the judge extracted with the ground truth, without calling a model.
 
-    A primitive compares the value that the judge extracted with the ground truth (`check`, and `score` for partial
-    credit). If `reads_trace` is set, it checks the raw response instead (`check_trace`) and needs no judge.
+    Parameters are pydantic fields, and primitives are immutable. Implement `check`, and `score` for partial credit. If
+    `reads_trace` is set, implement `check_trace` for the raw response instead; no judge is needed.
 
-    `check` and `score` never raise an exception because of an extracted value: a value of the wrong type fails. A
-    ground truth of the wrong type is the author's mistake, and `check_expected` raises `ValueError` for it when the
-    template is built. Enum members are compared by their values.
+    `check` and `score` must not raise an exception because of an extracted value. A value of the wrong type fails. A
+    ground truth of the wrong type is the author's mistake, and `check_expected` should raise `ValueError` for it. Enum
+    members are compared by their values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reads_trace: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False
-    """Whether a comparison may take longer than a few milliseconds, so that it must run in a thread."""
+    """Whether comparisons may take more than a few milliseconds and have to run in a thread."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether `extracted` passes for the ground truth `expected`. None (nothing was extracted) never
-        passes.
+        """Return whether `extracted` passes for the ground truth `expected`. None never passes.
 
-        Return `Undecided` if `extracted` alone does not settle this, such as a date that can be read as two dates. An
-        item that has no verdict for this reason is not judged, and counts as wrong in the lower pass rate. Raises
-        `ValueError` if `expected` is not a valid ground truth, and `TypeError` if the primitive reads the raw response.
+        Return `Undecided` if this is not clear, for example if a date can be read as two dates. An item without a
+        verdict for this reason is not judged, and counts as wrong in the lower pass rate. Raises `ValueError` if
+        `expected` is not a valid ground truth, and `TypeError` if the primitive reads the raw response.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
@@ -81,59 +80,55 @@ class Primitive(BaseModel):
         return self.check(extracted, expected)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted`, from 0 to 1; by default, 1 if it passes and 0 if not.
+        """Return the credit for `extracted` from 0 to 1. By default, 1 if it passes and 0 if not.
 
-        Not called if `check` returns `Undecided` for the value.
+        Not called if `check` returns `Undecided`.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response `text` passes, or `Undecided`, as in `check`.
+        """Return whether the raw response passes, or `Undecided`, like `check`.
 
         Raises `TypeError` if the primitive does not read the raw response.
         """
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if `expected` is not a valid ground truth. By default, accept any ground truth."""
+        """Raise `ValueError` if `expected` is not a valid ground truth. By default, anything is."""
 
     def accept(self, expected: object) -> object:
-        """Return a value that a judge may extract and that passes for `expected`;
-        by default, this is `expected` itself.
+        """Return a value that passes for `expected`. By default, this is `expected` itself.
 
         Override this if the ground truth itself does not pass, such as an excluded bound. Used by `karenina check`.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the same kind as the ground truth `expected`.
+        """Return a wrong value of the same kind as `expected`.
 
-        It must be outside every tolerance and not pass. `karenina check` reports templates that accept this value.
-        None, the default, means that there is no such value, and the field is listed as one that cannot be checked.
-        Must not raise an exception for a valid ground truth.
+        It must be outside every tolerance. `karenina check` reports templates that accept it. Return None, the default,
+        if there is no such value; the field is then listed as one that cannot be checked. Must not raise an exception
+        for a valid ground truth.
         """
         return None
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError`, explaining how to fix the problem,
-        if the primitive cannot work with this configuration.
+        """Raise `RuntimeError`, saying what to do, if the primitive cannot work with this configuration.
 
-        Called once for each different primitive in a run, before any call to a model. Does nothing by default.
+        Called before a run, once for each different primitive. Does nothing by default.
         """
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name used in files: the class name, preceded by the package
-        for third parties (`my_package.Close`).
-        """
+        """Return the name used in files: the class name, with the package for third parties (`my_package.Close`)."""
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:
-        """Return the primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` reads this form."""
+        """Convert the primitive to JSON: `{"type": name, ...parameters}`. Use `primitive_from_json` to read it."""
         return {"type": self.full_name(), **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
-        """Return (but do not raise) the error for an invalid ground truth. `needed` describes a valid ground truth."""
+        """Return the error for an invalid ground truth. `needed` describes a valid one."""
         return ValueError(f"{type(self).__name__} requires {needed} as the ground truth, not {expected!r:.200}")
 
 

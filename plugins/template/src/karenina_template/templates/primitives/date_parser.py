@@ -1,9 +1,9 @@
-"""A parser for dates as people and models write them. Only complete dates (year, month and day) are recognized.
+"""A parser for dates as people and models write them. Only complete dates are recognized.
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
-10:30 GMT", "15 de enero de 2024"). Years have four digits. Partial dates ("January 2024", "2024", "15 January",
-"1/15/24") are not completed, and are not recognized as dates.
+10:30 GMT", "15 de enero de 2024"). Years have four digits. Partial dates such as "January 2024", "2024", "15 January"
+and "1/15/24" do not count.
 
 If day and month are both numbers before the year, points mean that the day comes first ("02.01.2024" is 2 January).
 With - and /, there are two readings, unless one of the numbers is above 12 or both are equal. In the first reading, the
@@ -27,7 +27,7 @@ class Moment(NamedTuple):
     """A date, with or without a time of day."""
 
     at: datetime
-    """Midnight if no time was given, and naive if no time zone was given."""
+    """Midnight if there is no time, and naive if there is no time zone."""
     has_time: bool
 
 
@@ -55,11 +55,11 @@ _MONTH_NAMES: Final = {
     "июля/июл/июль августа/авг/август сентября/сент/сентябрь "
     "октября/окт/октябрь ноября/нояб/ноябрь декабря/дек/декабрь",
 }  # fmt: skip
-"""Month names from the Unicode CLDR, release 47: full and abbreviated, as used in dates and standalone."""
+"""Month names from the Unicode CLDR, release 47, full and abbreviated."""
 
 
 def _plain_letters(text: str) -> str:
-    """Return `text` in lower case and without accents, because month names are often written that way."""
+    """Return `text` in lower case without accents. Month names are often written that way."""
     text = text.casefold()
     if text.isascii():
         return text
@@ -116,22 +116,21 @@ _LONGEST: Final = 80
 
 
 def is_month(word: str) -> bool:
-    """Return whether a word is a month name or its abbreviation in any of the languages."""
+    """Return whether a word is a month or its abbreviation in any of the languages."""
     return _plain_letters(word) in _MONTHS
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return the first reading of `value` as a complete date, or None if there is no such reading. See `read_dates`."""
+    """Return the first reading of `value` as a complete date, if there is one. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
-    """Return the readings of `value` as a complete date: none, one or two.
+    """Return the readings of `value` as a complete date. There can be none, one or two.
 
-    `value` may be a date, a datetime, or a string of at most 80 characters. If `format` is set (in the codes of
-    `datetime.strptime`), only strings in that format are read; otherwise, strings in any format that this module
-    supports. Numbers are not dates. A string such as "01/02/2024" has two readings, the first of which has the month
-    first.
+    `value` may be a date, a datetime, or a string of at most 80 characters. Set `format`, with the codes of
+    `datetime.strptime`, to read only this format. Numbers are not dates. A string such as "01/02/2024" has two
+    readings, of which the first begins with the month.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -150,7 +149,7 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
 
 
 def find_dates(text: str) -> list[date]:
-    """Return the complete dates in a text, in order. Both readings of an ambiguous date are returned."""
+    """Return the complete dates in a text, in order, with both readings of ambiguous dates."""
     plain_text = " ".join(_plain_letters(fold(text)).split())
     by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
@@ -161,7 +160,7 @@ def find_dates(text: str) -> list[date]:
 
 
 def _read(text: str) -> tuple[Moment, ...]:
-    """Return the readings of the whole `text` as a date, with or without a time, or an empty tuple if it is not a date.
+    """Return the readings of `text` as a date, with or without a time.
 
     Raises `ValueError` for a date or time that does not exist.
     """
@@ -180,7 +179,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return all readings of a match as complete dates. Raises `ValueError` if there is no such date."""
+    """Return the readings of a match as complete dates. Raises `ValueError` if there is no such date."""
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -203,7 +202,7 @@ def _month(name: str) -> int:
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Return the day with the time in the match. Digits beyond microseconds are dropped.
+    """Add the time in the match to a day. Digits beyond microseconds are dropped.
 
     Raises `ValueError` for a time that does not exist.
     """
@@ -223,7 +222,7 @@ def _with_time(day: datetime, time: re.Match[str]) -> datetime:
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """Return the time zone for an offset such as `+02:00`, UTC for a name without an offset, or None for None."""
+    """Return the time zone for an offset such as `+02:00`. A name is taken for UTC, and None is None."""
     if name is None:
         return None
     parts = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?$", name)

@@ -1,7 +1,7 @@
 """Primitives for dates.
 
-A date is a date or datetime object, or a string that `date_parser` reads as a complete date. Partial dates ("January
-2024") and other values never pass.
+A date is a date or datetime object, or a string that `date_parser` reads as a complete date. Nothing else passes, and
+neither do partial dates such as "January 2024".
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, or `Undecided` if it has two readings and only one of them passes.
+    """Return whether a date passes, or `Undecided` if only one of its two readings does.
 
-    Without readings, the result is False. `extracted` is the date as written, used in the reason.
+    Without readings, it fails. `extracted` is the date as written, for the reason.
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
@@ -49,7 +49,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
 def _check_format(format: str | None) -> str | None:
-    """Return `format`. Raises `ValueError` if it does not contain the year, month and day."""
+    """Raise `ValueError` if a format does not contain year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -61,15 +61,15 @@ def _check_format(format: str | None) -> str | None:
 
 
 class DateMatch(_DatePrimitive):
-    """Passes if both are the same calendar date as written. Times of day and time zones are ignored.
+    """Passes if both are the same calendar date, ignoring times and time zones.
 
     With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only strings in this format pass. Use it if day and
     month could be confused. It must contain year, month and day. The ground truth may also be in ISO 8601 format.
 
     Without `format`, a string such as "01/02/2024" is ambiguous. If the ground truth is one of its two dates, the field
     is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
-    "01/02/2024" means 2 January (the month comes first), and the field is undecided for the value 1 February.
-    "01.02.2024" always means 1 February.
+    "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
+    means 1 February.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -86,11 +86,7 @@ class DateMatch(_DatePrimitive):
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the dates are the same.
-
-        Return `Undecided` if either of them can be read as two dates, and whether they are the same depends on the
-        reading; see the class's docstring.
-        """
+        """Return whether the dates are the same, or `Undecided` if this depends on how they are read."""
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
         others = [] if self.format is not None else [reading.at.date() for reading in read_dates(expected)[1:]]
@@ -102,10 +98,7 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
-        """Return the ground truth as a date, read in `format` or ISO 8601 format.
-
-        Raises `ValueError` if it is in neither format.
-        """
+        """Return the ground truth as a date. Raises `ValueError` if it is not in `format` or ISO 8601 format."""
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
@@ -117,9 +110,9 @@ class DateMatch(_DatePrimitive):
 class DateTolerance(_DatePrimitive):
     """Passes if the date is at most `tolerance` (in `unit`) away from the ground truth.
 
-    A date without a time means midnight. If both have time zones, they are compared as points in time. If neither has
-    one, they are compared as written. If only one has a time zone, the field fails. The tolerance must be from 0 to a
-    billion days.
+    A date without a time means midnight. If both have time zones, points in time are compared. If neither has one, they
+    are compared as written. If only one has a time zone, the field fails. The tolerance must be from 0 to a billion
+    days.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -128,7 +121,7 @@ class DateTolerance(_DatePrimitive):
 
     @model_validator(mode="after")
     def _check_tolerance(self) -> Self:
-        """Return the primitive. Raises `ValueError` if the tolerance is too large for dates."""
+        """Raise `ValueError` if the tolerance is too large for dates."""
         try:
             self._allowed()
         except OverflowError:
@@ -136,12 +129,12 @@ class DateTolerance(_DatePrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a time outside the tolerance, or None if there is none."""
+        """Return a time outside the tolerance, if there is one."""
         truth = self._truth(expected)
         return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is within it."""
+        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is."""
         truth, allowed = self._truth(expected), self._allowed()
         return _decide(
             extracted,
@@ -150,12 +143,12 @@ class DateTolerance(_DatePrimitive):
         )
 
     def _allowed(self) -> timedelta:
-        """Return the tolerance as a `timedelta`. Raises `OverflowError` if the tolerance is too large."""
+        """Return the tolerance. Raises `OverflowError` if it is too large."""
         return timedelta(**{self.unit: self.tolerance})
 
 
 def _date_text(bound: object) -> str | None:
-    """Return a bound as a string, or None for None. Raises `ValueError` if the bound is not a complete date."""
+    """Return a bound as a string, if there is one. Raises `ValueError` if it is not a complete date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
@@ -170,9 +163,9 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 class DateRange(Primitive, defer_build=True):
     """Passes if the date is from `min` to `max`, both included. The ground truth is ignored.
 
-    A bound is a date, or a string that contains one. A bound without a time includes the whole day. If a bound has a
-    time, times are compared: a date without a time means midnight, and it fails if only one of the two has a time zone.
-    One bound may be omitted, and `min` must not be after `max`.
+    A bound is a date, or a string that contains one. Without a time, it includes the whole day. With a time, times are
+    compared: a date without a time means midnight, and it fails if only one of the two has a time zone. One bound may
+    be left out, and `min` must not be after `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -181,10 +174,7 @@ class DateRange(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
-        """Return the range.
-
-        Raises `ValueError` if there is no bound, or if the bounds cannot be compared or are in the wrong order.
-        """
+        """Raise `ValueError` if there is no bound, or if the bounds cannot be compared or are in the wrong order."""
         low, high = read_date(self.min), read_date(self.max)
         if low is None and high is None:
             raise ValueError("DateRange needs min, max or both")
@@ -207,7 +197,7 @@ class DateRange(Primitive, defer_build=True):
         return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is in the range, or `Undecided` if only one of its readings is in the range."""
+        """Return whether the date is in the range, or `Undecided` if only one of its readings is."""
         low, high = read_date(self.min), read_date(self.max)
         return _decide(
             extracted,
@@ -222,8 +212,8 @@ class DateRange(Primitive, defer_build=True):
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
     """Return whether `earlier` is not after `later`.
 
-    If `bound` (by default, either of the two) has no time of day, only the dates are compared. A time with a time zone
-    cannot be compared with one without, so the result is then False.
+    If `bound` (by default, either of the two) has no time of day, only the dates are compared. Times with and without a
+    time zone cannot be compared, so the result is False.
     """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:

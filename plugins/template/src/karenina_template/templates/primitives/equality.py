@@ -1,6 +1,6 @@
 """Primitives for values that are equal or not: booleans and literals, alone or in collections.
 
-Collections are lists and tuples and, for `SetContainment`, also sets; strings and dicts are not.
+Lists and tuples are collections, and for `SetContainment` so are sets. Strings and dicts are not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class BooleanMatch(Primitive, defer_build=True):
     """Passes if both are booleans and equal.
 
-    Other values are not converted to booleans: neither None, nor 0 and 1, nor "true" and "false".
+    Nothing is converted to a boolean: neither None, nor 0 and 1, nor "true" and "false".
     """
 
     def check_expected(self, expected: object) -> None:
@@ -49,12 +49,12 @@ class LiteralMatch(Primitive, defer_build=True):
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if the ground truth is None or contains NaN, because no value would pass."""
+        """Raise `ValueError` if the ground truth is None or contains NaN, so that no value can pass."""
         if plain(expected) is None or key_of(expected) != key_of(expected):
             raise self._wrong_truth("a value other than None and NaN", expected)
 
     def mutate(self, expected: object) -> object:
-        """Return a different value of the same kind, or None for kinds such as dicts for which none is defined."""
+        """Return a different value of the same kind, or None for kinds such as dicts."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -73,10 +73,10 @@ class SetContainment(Primitive, defer_build=True):
     - `normalize`: the normalizers for strings; none by default. Numbers are compared as numbers; a string never equals
       a number, and True does not equal 1.
 
-    An empty value passes for an empty ground truth in mode "exact", and always in mode "subset": use "exact" or
-    "overlap" if an answer must name something. None and NaN equal nothing, so the ground truth must not contain them. A
-    ground truth for which every value would pass (an empty one with "superset"), or none (fewer different items than
-    `min_overlap`), is an error.
+    An empty value passes for an empty ground truth in mode "exact", and always in mode "subset". Use "exact" or
+    "overlap" if an answer must name something. None and NaN equal nothing, so the ground truth must not contain them.
+    It is an error if every value would pass (an empty ground truth with "superset") or none (fewer different items than
+    `min_overlap`).
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -86,19 +86,17 @@ class SetContainment(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _overlap_only(self) -> Self:
-        """Return the primitive. Raises `ValueError` if `min_overlap` is set in any mode other than "overlap"."""
+        """Raise `ValueError` if `min_overlap` is set in any mode other than "overlap"."""
         if self.min_overlap is not None and self.mode != "overlap":
             raise ValueError(f"min_overlap can be set only for mode 'overlap', not for {self.mode!r}")
         return self
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is a list, tuple or set for
-        which some values pass and others fail.
-        """
+        """Raise `ValueError` unless the ground truth is a list, tuple or set that some values pass and others fail."""
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the ground truth with an extra, wrong item, or only that item if the mode allows extra items."""
+        """Return the ground truth with a wrong item, or just that item if more items are allowed."""
         items = items_of(expected) or []
         longer = another(items)
         foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
@@ -125,8 +123,7 @@ class SetContainment(Primitive, defer_build=True):
     def _truth(self, expected: object) -> frozenset[Hashable]:
         """Return the keys of the ground truth's items.
 
-        Raises `ValueError` if the ground truth is not a collection, contains None or NaN, or has too few items for the
-        mode.
+        Raises `ValueError` if it is not a collection, contains None or NaN, or has too few items for the mode.
         """
         items = items_of(expected)
         if items is None:
@@ -141,16 +138,16 @@ class SetContainment(Primitive, defer_build=True):
         return truth
 
     def _keys(self, items: list[object]) -> frozenset[Hashable]:
-        """Return the hashable keys of the items, with strings normalized."""
+        """Return hashable keys for the items, with strings normalized."""
         return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
 
 
 class OrderedMatch(Primitive, defer_build=True):
     """Passes if both lists have the same strings in the same order, after normalization with `normalize`.
 
-    Numbers and dates are compared as strings. Items that have no string form (None, NaN, a list) equal nothing, and
-    cannot be in the ground truth. Sets have no order: they fail, and cannot be the ground truth. An empty list passes
-    only for an empty ground truth.
+    Numbers and dates are compared as strings. Other items (None, NaN, a list) equal nothing, and cannot be in the
+    ground truth. Sets have no order, so they fail and cannot be the ground truth. An empty list passes only for an
+    empty ground truth.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -180,6 +177,6 @@ class OrderedMatch(Primitive, defer_build=True):
         return truth
 
     def _texts(self, items: list[object]) -> list[str | None]:
-        """Return the items as normalized strings, with None for items that have no string form."""
+        """Return the items as normalized strings, or None for those that have no string form."""
         texts = map(text_of, items)
         return [None if text is None else normalize(text, self.normalize) for text in texts]

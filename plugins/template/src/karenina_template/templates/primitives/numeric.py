@@ -1,19 +1,19 @@
 """Primitives for numbers.
 
-Numbers are compared exactly as they are written: integers and Decimals with all their digits, and a float as it is
-printed (the shortest decimal that converts to the float). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and
-10**20 + 5000 is not within 1 of 10**20. Tolerances are compared with the exact distance, whatever its size.
+Numbers are compared exactly as written: integers and Decimals with all their digits, and floats as they are printed
+(the shortest decimal that converts to the float). So 1.1 is within 0.1 of 1, 0.4 is within 0.1 of 0.3, and 10**20 +
+5000 is not within 1 of 10**20. Tolerances are compared with the exact distance.
 
 Numbers are ints, floats, Decimals and plain numeric strings ("5", "1e-3"), as read by `values.number_of`. Everything
 else fails: bools, NaN, infinity, None, "1,200", "3.5 %".
 
-Graded primitives give partial credit: `check` decides the verdict, and `score` is the credit in granular scores, which
-may be above 0 even if `check` fails. The limits for full credit and for any credit are not rounded; the credit between
+Graded primitives give partial credit. `check` decides the verdict, and `score` is the credit in granular scores, which
+can be above 0 even if `check` fails. The limits for full credit and for any credit are not rounded; the credit between
 them is a float. Values that are not numbers score 0.
 
 The arithmetic is exact for decimals of any size. A decimal context with a fixed number of digits would round, and one
-without a limit would exhaust memory for 1E+1000000 + 1. Here, sums never need that many digits: a term that is much
-smaller than another cannot change the sign.
+without a limit would exhaust memory for 1E+1000000 + 1. Sums never need that many digits here, because a term that is
+much smaller than another cannot change the sign.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from karenina_template.templates.primitives.values import Number, above_by, exac
 _MOST_DIGITS: Final = 20_000
 _ZERO: Final = Decimal(0)
 _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
-"""A context that is precise enough for nearly all numbers, and raises `Inexact` for others instead of rounding."""
+"""A context that is precise enough for nearly all numbers. For others, it raises `Inexact` instead of rounding."""
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return `one` minus `other`, exact up to 20,000 digits and rounded beyond that."""
+    """Return `one` minus `other`, rounded only beyond 20,000 digits."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -64,7 +64,7 @@ def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
 
 
 def sign_of_sum(*terms: Decimal) -> int:
-    """Return the sign (-1, 0 or 1) of the exact sum of at most three numbers."""
+    """Return the sign (-1, 0 or 1) of the exact sum of up to three numbers."""
     left = _by_size(terms)
     while len(left) > 1:
         first, second, *rest = left
@@ -85,7 +85,7 @@ def _digits(number: Decimal) -> int:
 
 
 def _digits_of_sum(one: Decimal, other: Decimal) -> int:
-    """Return an upper bound for the number of digits in the exact sum."""
+    """Return an upper bound for the digits in the exact sum."""
     return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
 
 
@@ -97,7 +97,7 @@ def _exponent(number: Decimal) -> int:
 
 
 def _context(digits: int) -> Context:
-    """Return a decimal context with this precision, the largest range of exponents, and no traps."""
+    """Return a decimal context with this precision, all exponents and no traps."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -132,9 +132,9 @@ def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> boo
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return the unit of a tolerance: 1, or the absolute value of `reference` if `mode` is "relative".
+    """Return the unit of a tolerance: 1, or the size of `reference` if `mode` is "relative".
 
-    In the latter case, the unit for a `reference` of 0 is 0, which allows no deviation.
+    A unit of 0 allows no difference.
     """
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
@@ -142,7 +142,7 @@ def unit(mode: Mode, reference: Decimal) -> Decimal:
 class NumericExact(NumericPrimitive):
     """Passes if both are the same number, such as 5, 5.0 and "5". Integers of any size are compared exactly.
 
-    Values that are not finite numbers (None, NaN, True, "1,200", "5 mg") fail.
+    Anything that is not a finite number (None, NaN, True, "1,200", "5 mg") fails.
     """
 
     def mutate(self, expected: object) -> object:
@@ -158,9 +158,8 @@ class NumericExact(NumericPrimitive):
 class NumericTolerance(NumericPrimitive):
     """Passes if the number is at most `tolerance` away from the ground truth.
 
-    With `mode` "relative" (the default), the distance is measured as a fraction of the ground truth's size: 0.05 allows
-    5 %, and for a ground truth of 0 only 0 passes. With "absolute", it is measured in the field's own unit. The
-    tolerance must be at least 0.
+    With `mode` "relative" (the default), the tolerance is a fraction of the ground truth: 0.05 allows 5 %, and for a
+    ground truth of 0 only 0 passes. With "absolute", it is in the field's own unit. It must be at least 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -179,9 +178,9 @@ class NumericTolerance(NumericPrimitive):
 
 
 class NumericRange(Primitive, defer_build=True):
-    """Passes if the number is from `min` to `max`, both included unless `exclusive_min` or `exclusive_max` is set.
+    """Passes if the number is from `min` to `max`. Set `exclusive_min` or `exclusive_max` to exclude a bound.
 
-    The ground truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between
+    The ground truth is ignored. One bound may be left out. Bounds must be finite, and there must be a number between
     them.
     """
 
@@ -193,7 +192,7 @@ class NumericRange(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Return the range. Raises `ValueError` if there is no bound, or no number lies between the bounds."""
+        """Raise `ValueError` if there is no bound, or no number between the bounds."""
         if self.min is None and self.max is None:
             raise ValueError("NumericRange needs min, max or both")
         if self.min is not None and self.max is not None:
@@ -204,7 +203,7 @@ class NumericRange(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a number above the range, or below it if it has no upper bound."""
+        """Return a number above the range, or below it if there is no upper bound."""
         return above_by(self.min, Decimal(-1)) if self.max is None else above_by(self.max, Decimal(0))
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -216,13 +215,13 @@ class NumericRange(Primitive, defer_build=True):
 
 
 class NumericMinimum(NumericPrimitive):
-    """Passes if the number is at least the ground truth, or above it if `exclusive` is set."""
+    """Passes if the number is at least the ground truth. Set `exclusive` to exclude the ground truth itself."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number above it if `exclusive` is set."""
+        """Return the ground truth, or a number above it if it is excluded."""
         return above_by(expected, Decimal(0)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -236,13 +235,13 @@ class NumericMinimum(NumericPrimitive):
 
 
 class NumericMaximum(NumericPrimitive):
-    """Passes if the number is at most the ground truth, or below it if `exclusive` is set."""
+    """Passes if the number is at most the ground truth. Set `exclusive` to exclude the ground truth itself."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number below it if `exclusive` is set."""
+        """Return the ground truth, or a number below it if it is excluded."""
         return above_by(expected, Decimal(-1)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -274,7 +273,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
     """Return the credit for a number that is `excess` beyond full credit.
 
-    Credit falls from 1 to 0 at `width`: linearly, or by the square of the distance if `decay` is "quadratic".
+    It falls from 1 to 0 at `width`, linearly or with the square of the distance ("quadratic").
     """
     if excess <= 0:
         return 1.0
@@ -285,14 +284,13 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Gives credit by distance from the ground truth: full up to `full_credit`, then decreasing,
-    and none from `cutoff` on.
+    """Gives credit by distance from the ground truth: full up to `full_credit`, and none from `cutoff` on.
 
-    With `mode` "relative" (the default), the distance is measured as a fraction of the ground truth's size, so that for
-    a ground truth of 0 only 0 earns credit. With "absolute", it is measured in the field's own unit. Credit decreases
-    as 1 - r ("linear") or 1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
+    With `mode` "relative" (the default), the distance is a fraction of the ground truth, so that for 0 only 0 earns
+    credit. With "absolute", it is in the field's own unit. Credit decreases as 1 - r ("linear") or 1 - r squared
+    ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
 
-    If `full_credit` is set, `check` passes within it. Otherwise credit decreases from the ground truth itself, and
+    If `full_credit` is set, `check` passes within it. Otherwise, credit decreases from the ground truth itself, and
     `check` passes within `cutoff` (inclusive). `cutoff` must be above 0 and above `full_credit`.
     """
 
@@ -304,7 +302,7 @@ class NumericGraded(NumericPrimitive):
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
-        """Return the primitive. Raises `ValueError` unless `full_credit` is below `cutoff`."""
+        """Raise `ValueError` unless `full_credit` is below `cutoff`."""
         if self.full_credit is not None and exact(self.full_credit) >= exact(self.cutoff):
             raise ValueError(f"full_credit {self.full_credit} must be below cutoff {self.cutoff}")
         return self
@@ -315,13 +313,13 @@ class NumericGraded(NumericPrimitive):
         return above_by(expected, product(exact(self.cutoff), unit(self.mode, truth)))
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is within `full_credit`, or within `cutoff` if there is no `full_credit`."""
+        """Return whether the number is within `full_credit` or, without one, within `cutoff`."""
         truth, number = self._truth(expected), number_of(extracted)
         limit = self.cutoff if self.full_credit is None else self.full_credit
         return number is not None and within(number, truth, limit, self.mode)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0
@@ -332,11 +330,11 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive, defer_build=True):
-    """Gives full credit from `min` to `max`; outside, credit falls to 0 at a distance of `margin`.
+    """Gives full credit from `min` to `max`. Outside, credit falls to 0 at a distance of `margin`.
 
     The ground truth is ignored. With `mode` "absolute" (the default), the margin is in the field's own unit; with
-    "relative", it is a fraction of the range's width. `check` passes inside the range, both ends included unless
-    `exclusive_min` or `exclusive_max` is set; these do not affect the credit. `min` must be below `max`, and `margin`
+    "relative", it is a fraction of the range's width. `check` passes inside the range. Set `exclusive_min` or
+    `exclusive_max` to exclude a bound from it; this does not affect the credit. `min` must be below `max`, and `margin`
     above 0.
     """
 
@@ -351,7 +349,7 @@ class NumericRangeGraded(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
-        """Return the primitive. Raises `ValueError` unless `min` is below `max`."""
+        """Raise `ValueError` unless `min` is below `max`."""
         if exact(self.min) >= exact(self.max):
             raise ValueError(f"min {self.min} must be below max {self.max}")
         return self
@@ -369,7 +367,7 @@ class NumericRangeGraded(Primitive, defer_build=True):
         return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
         number = number_of(extracted)
         if number is None:
             return 0.0
@@ -380,18 +378,17 @@ class NumericRangeGraded(Primitive, defer_build=True):
 
 
 def _short_direction(direction: object) -> object:
-    """Return "min" for "minimum", "max" for "maximum", and any other value unchanged."""
+    """Shorten "minimum" to "min" and "maximum" to "max"."""
     return {"minimum": "min", "maximum": "max"}.get(direction, direction) if isinstance(direction, str) else direction
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the right side of the ground truth;
-    on the wrong side, credit falls to 0 at a distance of `margin`.
+    """Gives full credit on the right side of the ground truth. On the other, it falls to 0 at `margin`.
 
     With `direction` "min" (or "minimum"), the ground truth is the lowest correct value; with "max" (or "maximum"), the
-    highest. With `mode` "relative" (the default), the margin is a fraction of the ground truth's size, so that a ground
-    truth of 0 has no margin; with "absolute", it is in the field's own unit. `check` passes on the right side, the
-    ground truth included unless `exclusive` is set, which does not affect the credit. `margin` must be above 0.
+    highest. With `mode` "relative" (the default), the margin is a fraction of the ground truth, so that 0 has no
+    margin; with "absolute", it is in the field's own unit. `check` passes on the right side. Set `exclusive` to exclude
+    the ground truth itself; this does not affect the credit. `margin` must be above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -402,7 +399,7 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number on the right side of it if `exclusive` is set."""
+        """Return the ground truth, or a number on the right side if it is excluded."""
         if not self.exclusive:
             return expected
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))
@@ -420,7 +417,7 @@ class NumericThresholdGraded(NumericPrimitive):
         return (above if self.direction == "min" else below)(number, truth, self.exclusive)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit, 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0

@@ -42,9 +42,9 @@ class NumberWithUnit(Primitive, defer_build=True):
     """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
 
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
-    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
-    are ignored. Known units are compared by means of a table of spellings, others by their words; units are never
-    converted. A value without a unit is assumed to have the ground truth's unit.
+    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*. Words such as *about*
+    are ignored. Spellings of known units are equal, and other units are compared as words. Units are never converted. A
+    value without a unit has the unit of the ground truth.
 
     - `unit`: the unit of a ground truth that is written without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark in numbers such as 1,234 and 1.234: "." (the default) or ",".
@@ -77,9 +77,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the number and the unit are the same,
-        or `Undecided` in the cases listed in the class's docstring.
-        """
+        """Return whether number and unit are the same, or `Undecided` in the cases described above."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -102,9 +100,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
     def _truth(self, expected: object) -> Quantity:
-        """Return the ground truth as a quantity, with the unit in `unit` if it has none of its own.
+        """Return the ground truth as a quantity. Its unit defaults to `unit`.
 
-        Raises `ValueError` if the ground truth is not a number.
+        Raises `ValueError` if it is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
@@ -113,7 +111,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the ground truth in number and unit, or `Undecided` with the reason.
+        """Return whether a value equals the ground truth, or `Undecided` with the reason.
 
         If the ground truth has no unit, a percentage also equals the fraction that it means.
         """
@@ -137,16 +135,16 @@ class NumberWithUnit(Primitive, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class _OtherUnit:
-    """The reason why values with two different units cannot be compared, whatever their numbers are."""
+    """The reason why values in two different units cannot be compared."""
 
     why: str
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same. A `value` without a unit ("") is assumed to have the ground truth's unit.
+    """Return whether two units are the same. A `value` without a unit ("") has that of the ground truth.
 
-    The result is `Undecided` if the field is undecided only when the numbers are equal, and `_OtherUnit` if it is
-    undecided whatever the numbers are.
+    `Undecided` means that the field is undecided if the numbers are equal, and `_OtherUnit` that it is undecided
+    anyway.
     """
     if not value:
         return True
@@ -176,7 +174,7 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in folded case without its plural s. Words of up to three letters keep the s."""
+    """Return a word in folded case and without a plural s. Words of up to three letters keep it."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
@@ -184,7 +182,7 @@ def _noun(word: str) -> str:
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored.
 
-    The result is undecided for a number in a range or within a limit, and if only another reading of a number is equal.
+    This is undecided for a number in a range or within a limit, and if only another reading is equal.
     """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
@@ -209,10 +207,10 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
-    """Return whether `number` is within a limit with this comparison sign. An empty sign means no limit."""
+    """Return whether `number` is within a limit with this sign, such as "<". An empty sign means no limit."""
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 
 def _quoted(text: str) -> str:
-    """Return the text in quotes for a message, cut to 60 characters."""
+    """Return the text in quotes for a message, up to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

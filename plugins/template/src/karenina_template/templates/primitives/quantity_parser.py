@@ -1,9 +1,9 @@
 """A parser for numbers with units as people and models write them: *1,234.5 mg*, *$5 million*, *about 20 °C*.
 
 It reads thousands separators (comma, point, space, apostrophe), decimal points and commas, fractions (*½*, *1 1/2*),
-powers of ten (*5e-3*, *2 x 10^5*, *2 x 10-5*), scale words (*million*), a currency before the number, and brackets
-around a negative amount (*(1,200)*). Text without a number, with leading zeros (*007*), with too many points (*1.2.3*)
-or with a letter before the number (*BCL2*) is not a quantity.
+powers of ten (*5e-3*, *2 x 10^5*, *2 x 10-5*), words (*million*), a currency before the number, and brackets around a
+negative amount (*(1,200)*). Text without a number is not a quantity, and neither are leading zeros (*007*), too many
+points (*1.2.3*) or a letter before the number (*BCL2*).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
 _DECADE: Final = lazy_pattern(r"[0-9]{3}0s\b")
 _DIGIT: Final = lazy_pattern(r"[0-9]")
 _MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
-"""Text after which the digits in front of it are not a complete number; *2 x 105* may be a power without its sign."""
+"""If this follows, the digits before it are not a whole number. *2 x 105* may be a power without its sign."""
 _BRACKETED: Final = lazy_pattern(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
 """A negative amount as accountants write it, in brackets."""
 _WORD: Final = lazy_pattern(r"[\w.,/-]+")
@@ -79,14 +79,13 @@ _LARGEST: Final = 10**4
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, or a range from the number to `high`.
+    """A number with its unit, or a range up to `high`.
 
-    `numbers` contains the number's possible readings, the likeliest first. There are two for *1,234* and *1.234* (the
-    decimal mark decides which comes first) and for *(5)* (the first is -5, as accountants write it). An empty tuple
-    means digits that cannot be read as a number. `unit` is the unit as written, or a currency before the number, or an
-    empty string if there is none. `sign` is <, >, <= or >= if the text is a limit, and otherwise empty. `touches` is
-    true if no space separates the unit from the number, as in *5mg*. `is_code` is true if the whole text could be a
-    name, such as 1E10.
+    `numbers` contains the possible readings, the likeliest first. There are two for *1,234* and *1.234* (depending on
+    the decimal mark) and for *(5)* (the first is -5, as accountants write it), and none for digits that are not a
+    number. `unit` is the unit as written, a currency, or an empty string. `sign` is <, >, <= or >= for a limit, and
+    empty otherwise. `touches` is true if no space is before the unit, as in *5mg*. `is_code` is true if the text could
+    be a name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -99,7 +98,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A number found in a text: its possible readings, its currency and its position."""
+    """A number in a text: its possible readings, its currency and its position."""
 
     numbers: tuple[Decimal, ...]
     currency: str
@@ -109,10 +108,10 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or otherwise None.
+    """Read `text` as a single quantity. Returns None if it is anything else.
 
-    A range is one quantity, and up to four words after the number are its unit, whether or not the unit is known.
-    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first.
+    A range is one quantity. Up to four words after the number are its unit, known or not. `decimal` decides which
+    reading of numbers such as 1,234 comes first.
     """
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
@@ -145,12 +144,11 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text, in order. `decimal` has the same meaning as in `read_quantity`.
+    """Return the quantities in a text, in order. For `decimal`, see `read_quantity`.
 
-    If the whole text is one quantity, it is read as `read_quantity` does. Otherwise, words after a number are its unit
-    only if the unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
-    ignored if there are digits elsewhere. In text without digits, English number words are read; if there are several
-    numbers, they have no units.
+    If the whole text is one quantity, it is read like that. Otherwise, only known units count, and digits that are not
+    a number give a quantity with empty `numbers`. Text in brackets is ignored if there are digits elsewhere. In text
+    without digits, English number words are read; if there are several numbers, they have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
@@ -163,7 +161,7 @@ def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
 def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
     """Return the quantities in a text without digits, in English words: *forty-two grams*, *nineteen oh four*.
 
-    Units are found only if the text has a single quantity. Return an empty list if the words cannot be read.
+    Only a single quantity can have a unit. Empty if the words cannot be read.
     """
     from text_to_num import alpha2digit
 
@@ -181,7 +179,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
 
 
 def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
-    """Yield the quantities in a text, in order. A quantity with empty `numbers` means digits that cannot be read."""
+    """Yield the quantities in a text. For digits that are not a number, `numbers` is empty."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
@@ -201,37 +199,34 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
 
 
 def known_part(unit: str) -> str:
-    """Return the leading words of `unit` that are a known unit, such as *mg* in *mg of aspirin*, or an empty string."""
+    """Return the known unit that `unit` begins with, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
     return next((name for size in (4, 3, 2, 1) if find_unit(name := " ".join(words[:size])) is not None), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return the start of the number whose first digit is at `digit`, including its currency and sign.
-
-    The result is at least `least`.
-    """
+    """Return where the number with this first digit begins, including currency and sign, but not before `least`."""
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
 
 
 def _sign_before(text: str, start: int) -> str:
-    """Return the comparison sign expressed by the words before `start` (> for *more than*), or an empty string."""
+    """Return the sign that the words before `start` mean, such as > for *more than*, or an empty string."""
     before = text[max(0, start - 20) : start].rstrip()
     return next((sign for sign, words in _SIGNS.items() if re.search(rf"(?:{words})$", before, re.I)), "")
 
 
 def _plain(text: str) -> str:
-    """Return the text with spaces, signs, fractions and powers in ASCII characters."""
+    """Return the text with spaces, signs, fractions and powers in ASCII."""
     text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
     return " ".join(fold(text).split())
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of a text ("" if there is none) and the position where the number starts.
+    """Return the comparison sign at the start of a text, which may be "", and where the number begins.
 
-    A word such as *about* before the sign is skipped.
+    A word such as *about* is skipped.
     """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
@@ -243,7 +238,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Return the number starting at `at`, with its currency and scale, or None if there is no unambiguous number."""
+    """Read the number at `at`, with its currency and scale. Returns None if it is not clear."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -268,8 +263,7 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a matched number, the likeliest first, or an empty list if the digits are no
-    number.
+    """Return the possible readings of a number, the likeliest first. Empty if it is not a number.
 
     A number that is too large or small is None.
     """
@@ -285,9 +279,7 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with separators, written with a decimal point,
-    or an empty list if they are no number.
-    """
+    """Return the readings of digits with separators, with a decimal point. Empty if they are not a number."""
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -310,7 +302,7 @@ def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
 
 
 def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
-    """Return the number times ten to the power of `exponent`, or None if the exponent is too large."""
+    """Return the number times ten to the power of `exponent`, or None if that is too large."""
     if number is None or abs(exponent) > _LARGEST:
         return None
     sign, digits, place = number.as_tuple()
@@ -318,15 +310,14 @@ def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
 
 
 def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
-    """Return whether a range such as 5-10 is written without a unit, so that it may be a score or a phone number."""
+    """Return whether a range such as 5-10 has no unit, and so may be a score or a phone number."""
     return between[0] == "-" and second.end == len(text)
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit: at most four words without punctuation or digits other than exponents, or
-    "".
+    """Return whether `unit` can be a unit: up to four words without punctuation or digits, except exponents.
 
-    `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
+    It may be empty. `rest` is the text after the number, of which `unit` is the stripped form.
     """
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False

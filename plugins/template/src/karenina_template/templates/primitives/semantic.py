@@ -1,4 +1,4 @@
-"""`SemanticMatch`, the primitive that compares strings by meaning, and the registration of its similarity function."""
+"""Comparing strings by meaning."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SimilarityProvider = Callable[[str, str, str | None], float]
-"""A function that takes two strings and an embedding model's name (None: the default) and returns their similarity."""
+"""Called with two strings and the name of an embedding model (None: the default). Returns their similarity."""
 
 SimilarityReady = Callable[[str | None, "VerificationConfig"], None]
-"""A function that takes a model's name (None: the default) and a run's configuration, and raises `RuntimeError` if
-strings cannot be compared.
+"""Called with the name of a model (None: the default) and a configuration.
+
+It must raise `RuntimeError` if strings cannot be compared.
 """
 
 _providers: list[SimilarityProvider] = []
@@ -29,7 +30,7 @@ _ready: list[SimilarityReady] = []
 
 
 class SimilarityUnavailable(RuntimeError):
-    """Raised when no installed plugin can compare strings by meaning."""
+    """Raised if no installed plugin can compare strings by meaning."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,9 +42,9 @@ class SimilarityUnavailable(RuntimeError):
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
     """Register the function that compares strings by meaning.
 
-    `ready` is called before runs in which templates compare by meaning. It must raise `RuntimeError` if `provider`
-    cannot work. Registering the same provider again replaces only `ready`. Raises `ValueError` if another provider is
-    registered; a plugin that wants to replace it must call `withdraw_similarity` first.
+    `ready` is called before runs whose templates need it, and must raise `RuntimeError` if `provider` cannot work.
+    Registering the same provider again only replaces `ready`. Raises `ValueError` if there is another provider; call
+    `withdraw_similarity` to replace it.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -60,9 +61,9 @@ def withdraw_similarity() -> None:
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the similarity of two strings according to the embedding `model`, or the default model if this is None.
+    """Return the similarity of two strings according to an embedding model. None means the default model.
 
-    Raises `SimilarityUnavailable` if no plugin provides a similarity function.
+    Raises `SimilarityUnavailable` if no plugin can compare strings.
     """
     if not _providers:
         raise SimilarityUnavailable
@@ -70,7 +71,7 @@ def similarity(one: str, another: str, model: str | None = None) -> float:
 
 
 def check_similarity(model: str | None, config: VerificationConfig) -> None:
-    """Raise `RuntimeError`, explaining how to fix the problem, if a run with this configuration cannot use `model`."""
+    """Raise `RuntimeError`, saying what to do, if a run with this configuration cannot use `model`."""
     if not _providers:
         raise SimilarityUnavailable
     for ready in _ready:
@@ -83,11 +84,11 @@ def _name(provider: SimilarityProvider) -> str:
 
 
 class SemanticMatch(Primitive, defer_build=True):
-    """Passes if the cosine similarity of the two strings' embeddings is at least `threshold` (above 0, at most 1).
+    """Passes if the cosine similarity of the strings' embeddings is at least `threshold` (above 0, at most 1).
 
-    `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run
-    starts, and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the ground truth.
-    Similarity does not detect negations: "toxic" and "not toxic" are similar.
+    `model` is the name of the embedding model, with the plugin's default for None. Without the embedding plugin, runs
+    do not start and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the ground
+    truth. Beware of negations: "toxic" and "not toxic" are similar.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -99,7 +100,7 @@ class SemanticMatch(Primitive, defer_build=True):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is a nonblank string."""
+        """Raise `ValueError` unless the ground truth is a string that is not blank."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
@@ -107,10 +108,7 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the strings are similar enough.
-
-        Raises `SimilarityUnavailable` if no plugin can compare strings.
-        """
+        """Return whether the strings are similar enough. Raises `SimilarityUnavailable` if nothing can compare them."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
@@ -118,7 +116,7 @@ class SemanticMatch(Primitive, defer_build=True):
         return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
-        """Return the ground truth as a folded string. Raises `ValueError` if it is blank or not a string."""
+        """Return the folded ground truth. Raises `ValueError` if it is blank or not a string."""
         truth = text_of(expected)
         if truth is None or not truth.strip():
             raise self._wrong_truth("a string", expected)

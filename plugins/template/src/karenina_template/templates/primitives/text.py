@@ -3,7 +3,7 @@
 In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values have no string form,
 so they fail.
 
-A field that reads the raw response is not in the judge's schema. Its ground truth is True (the default) or False:
+Judges do not fill fields that read the raw response. The ground truth of such a field is True (the default) or False:
 whether the response should pass.
 """
 
@@ -30,13 +30,13 @@ FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
 Count = Annotated[int, Strict(), Field(ge=0)]
 _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 1000
-"""Maximum number of positions at which JSON is searched for in a response."""
+"""Maximum positions at which to look for JSON in a response."""
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, or any words if all pass. If the ground truth is a list, return them in a list.
+    """Return words that do not pass, if possible. For a ground truth that is a list, returns a list.
 
-    Return None if the ground truth is something other than a string, a list or None.
+    Returns None if the ground truth is neither a string nor a list nor None.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -46,19 +46,19 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 
 
 class ExactMatch(Primitive, defer_build=True):
-    """Passes if both strings are equal after normalization (by default, case and outer whitespace are ignored).
+    """Passes if both strings are equal after normalization. By default, case and outer whitespace are ignored.
 
     `normalize` is the list of normalizers. Strings that look the same are equal, unless the normalizer is "exact".
 
-    None never passes. An empty string passes only if the ground truth is empty. A ground truth that is not empty but
-    becomes empty by normalization is an error, because it would equal all other such strings.
+    None never passes. An empty string passes only if the ground truth is empty. The ground truth must not become empty
+    by normalization, because it would then equal all other such strings.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is a string that does not become empty by normalization."""
+        """Raise `ValueError` unless the ground truth is a string that normalization does not make empty."""
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
@@ -76,7 +76,7 @@ class ExactMatch(Primitive, defer_build=True):
     def _normalized_truth(self, expected: object) -> str:
         """Return the normalized ground truth.
 
-        Raises `ValueError` if it has no string form or becomes empty by normalization.
+        Raises `ValueError` if it has no string form or becomes empty.
         """
         truth = text_of(expected)
         if truth is None:
@@ -90,7 +90,7 @@ class ExactMatch(Primitive, defer_build=True):
 
 
 class _Contains(Primitive, defer_build=True):
-    """The base class of primitives that search a value for substrings."""
+    """Base class of primitives that search a value for substrings."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     substrings: Texts
@@ -98,7 +98,7 @@ class _Contains(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _no_empty_substring(self) -> Self:
-        """Return the primitive. Raises `ValueError` if a substring is empty after normalization."""
+        """Raise `ValueError` if a substring is empty after normalization."""
         for substring in self.substrings:
             if not normalize(substring, self.normalize):
                 after = f" after normalization with {list(self.normalize)}" if substring else ""
@@ -106,7 +106,7 @@ class _Contains(Primitive, defer_build=True):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
-        """Return, for each substring, whether it occurs in the value or in any of the value's items."""
+        """Return whether each substring occurs in the value or one of its items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
@@ -114,16 +114,16 @@ class _Contains(Primitive, defer_build=True):
 
 
 class ContainsAny(_Contains):
-    """Passes if at least one of `substrings` occurs in the value. The ground truth is ignored.
+    """Passes if any of `substrings` occurs in the value. The ground truth is ignored.
 
     Value and substrings are normalized with `normalize`, by default not at all. In a list, each item is searched
     separately. There must be at least one substring, and none may be empty after normalization.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
 
-        Return None for ground truths of other types, such as numbers.
+        Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
@@ -133,15 +133,15 @@ class ContainsAny(_Contains):
 
 
 class ContainsAll(_Contains):
-    """Passes if all `substrings` occur in the value; in a list, they may occur in different items.
+    """Passes if all `substrings` occur in the value. In a list, they may occur in different items.
 
-    In all other respects, this primitive works like `ContainsAny`.
+    Otherwise, this works like `ContainsAny`.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
 
-        Return None for ground truths of other types, such as numbers.
+        Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
@@ -151,11 +151,11 @@ class ContainsAll(_Contains):
 
 
 class RegexMatch(Primitive, defer_build=True):
-    """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The ground truth is ignored.
+    """Passes if `pattern` is found anywhere in the value. Use ^ and $ to anchor it. The ground truth is ignored.
 
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants from `re`. The pattern must be valid
-    and not empty. Both the original and the folded value are searched, so a pattern with plain hyphens, spaces and
-    quotes also matches their variants. A search that takes too long raises `PatternTimeout`.
+    The syntax is that of `re`. `flags` are names (`["IGNORECASE"]`) or constants from `re`. Both the original and the
+    folded value are searched, so that plain hyphens, spaces and quotes also match their variants. A search that takes
+    too long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -164,14 +164,14 @@ class RegexMatch(Primitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
-        """Return the primitive. Raises `ValueError` if the pattern does not compile."""
+        """Raise `ValueError` if the pattern does not compile."""
         compile_pattern(self.pattern, self.flags)
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words that any useful condition rejects, in a list if the ground truth is one.
+        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
 
-        Return None for ground truths of other types, such as numbers.
+        Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
 
@@ -203,10 +203,9 @@ def _at_least_one(count: object) -> object:
 class TraceRegex(TracePrimitive, defer_build=True):
     """Passes if `pattern` is found in the response at least `count_min` times (default 1), without overlaps.
 
-    Both the original response and its NFC form are searched.
-
-    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants from `re`. The pattern must be valid
-    and not empty, and `count_min` at least 1. A search that takes too long raises `PatternTimeout`.
+    Both the original response and its NFC form are searched. The syntax is that of `re`. `flags` are names
+    (`["IGNORECASE"]`) or constants from `re`. The pattern must not be empty, and `count_min` must be at least 1. A
+    search that takes too long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -216,14 +215,12 @@ class TraceRegex(TracePrimitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
-        """Return the primitive. Raises `ValueError` if the pattern does not compile."""
+        """Raise `ValueError` if the pattern does not compile."""
         compile_pattern(self.pattern, self.flags)
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the pattern is found at least `count_min` times. Raises `PatternTimeout` if the search takes
-        too long.
-        """
+        """Return whether the pattern is found often enough. Raises `PatternTimeout` if the search takes too long."""
         forms = dict.fromkeys((text, compose(text)))
         return any(
             len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms
@@ -231,9 +228,9 @@ class TraceRegex(TracePrimitive, defer_build=True):
 
 
 class TraceContains(TracePrimitive, defer_build=True):
-    """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default.
+    """Passes if `substring` occurs in the response. Case-sensitive by default.
 
-    Both the original strings and their NFC forms are compared.
+    Both the original strings and their NFC forms are compared. The substring must not be empty.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -250,10 +247,10 @@ class TraceContains(TracePrimitive, defer_build=True):
 
 
 class TraceLength(TracePrimitive, defer_build=True):
-    """Passes if the response's length in `unit` ("chars" or "words") is from `min` to `max`, both included.
+    """Passes if the length of the response in `unit` ("chars" or "words") is from `min` to `max`, both included.
 
-    Characters are Unicode code points, including whitespace; words are separated by whitespace. One bound may be
-    omitted, and `min` must not be above `max`.
+    Characters are Unicode code points, including whitespace. Words are separated by whitespace. One bound may be left
+    out, and `min` must not be above `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -263,7 +260,7 @@ class TraceLength(TracePrimitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Return the primitive. Raises `ValueError` if there is no bound, or if `min` is above `max`."""
+        """Raise `ValueError` if there is no bound, or if `min` is above `max`."""
         if self.min is None and self.max is None:
             raise ValueError("TraceLength needs min, max or both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -277,17 +274,17 @@ class TraceLength(TracePrimitive, defer_build=True):
 
 
 class TraceJSON(TracePrimitive, defer_build=True):
-    """Passes if the whole response is a single JSON value or, if `anywhere` is set, contains a JSON object or list.
+    """Passes if the response is JSON. Set `anywhere` to accept an object or list anywhere in it.
 
-    NaN and infinities are not JSON. JSON in a Markdown code block passes only if `anywhere` is set. At most 1,000
-    positions in a response are tried.
+    NaN and infinities are not JSON. JSON in a Markdown code block passes only with `anywhere`. Up to 1,000 positions
+    are tried.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     anywhere: bool = False
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the response is JSON or, if `anywhere` is set, contains JSON."""
+        """Return whether the response is JSON or, with `anywhere`, contains JSON."""
         decoder = json.JSONDecoder(parse_constant=_refuse_constant)
         if not self.anywhere:
             return _decodes(decoder, text.strip(), whole=True)
@@ -296,7 +293,7 @@ class TraceJSON(TracePrimitive, defer_build=True):
 
 
 def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: bool = False) -> bool:
-    """Return whether a JSON value starts at `start` and, if `whole` is set, ends where the text ends."""
+    """Return whether there is a JSON value at `start`. With `whole`, it must end with the text."""
     try:
         _, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):

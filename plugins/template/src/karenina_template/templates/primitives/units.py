@@ -1,6 +1,6 @@
-"""Units as people write them, for `NumberWithUnit`: a table of spellings, without conversion factors.
+"""Units as people write them, for `NumberWithUnit`. Units are never converted.
 
-The symbols come from the SI brochure (9th edition); those for money come from ISO 4217, and the rest from common use.
+Symbols come from the SI brochure (9th edition), those for money from ISO 4217, and the rest from common use.
 """
 
 from __future__ import annotations
@@ -110,10 +110,9 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that `text` names, such as "µg" for *micrograms* and "mg/dl" for *mg per dL*,
-    or None if it is unknown.
+    """Return the unit that `text` names, if it is known: "µg" for *micrograms*, and "mg/dl" for *mg per dL*.
 
-    Case matters only if it distinguishes two units, such as mW and MW.
+    Case matters only between units such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -129,9 +128,9 @@ def find_unit(text: str) -> str | None:
 
 
 def _one_unit(written: str) -> str | None:
-    """Return the unit for a spelling, with or without a plural s and an exponent, or None if the spelling is unknown.
+    """Return the unit for a spelling, with or without a plural s and an exponent, if it is known.
 
-    Case is ignored if only one unit then matches.
+    Case is ignored if only one unit matches.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
@@ -145,5 +144,5 @@ def _one_unit(written: str) -> str | None:
 
 
 def kind_of_unit(unit: str) -> str:
-    """Return the kind of quantity, such as "mass" or "mass/volume", for a unit in the form returned by `find_unit`."""
+    """Return the kind of quantity for a unit from `find_unit`, such as "mass" or "mass/volume"."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))

@@ -1,7 +1,7 @@
-"""Converts values to the forms that primitives compare: strings, numbers, collections and hashable keys.
+"""Converting values to what primitives compare: strings, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
-tuple, set, dict, model. The functions never raise; most return None for values that they cannot convert.
+tuple, set, dict, model. These functions never raise. Most return None if they cannot convert a value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import AllowInfNan, BaseModel, Strict
 from karenina_toolkit.folding import fold
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
-"""A parameter that must be a finite number, not a bool or a string."""
+"""A finite number as a parameter. Bools and strings are not accepted."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zzz")
@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def plain(value: object) -> object:
-    """Return an enum member's value, a model's fields as a dict, and other values unchanged."""
+    """Return the value of an enum member, the fields of a model as a dict, and anything else unchanged."""
     if type(value) in _PLAIN:
         return value
     while isinstance(value, Enum):
@@ -41,9 +41,9 @@ def plain(value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """Return a single value as a string: numbers and bools as in Python, dates and times in ISO 8601 format.
+    """Return a single value as a string. Numbers and bools look as in Python, dates and times are in ISO 8601.
 
-    Return None for None, NaN, infinities, collections and other objects.
+    Returns None for None, NaN, infinities, collections and other objects.
     """
     if type(value) is str:
         return value
@@ -64,12 +64,12 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return `value` as a finite number, exactly as it is written, or None if it is not a number.
+    """Return `value` as a finite number, exactly as written, or None if it is not a number.
 
-    0.1 is one tenth, both as a float and as a string: a float means the shortest decimal that converts to it. Numbers
+    0.1 is one tenth, whether it is a float or a string: a float means the shortest decimal that converts to it. Numbers
     with more than 10**15 digits before or after the decimal point are not supported.
 
-    A string must, after folding, be a plain number in ASCII digits, with optional outer whitespace: "5", "-2.50",
+    A string must be a plain number in ASCII digits after folding, possibly with whitespace around it: "5", "-2.50",
     "1e-3". Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
     """
     value = plain(value)
@@ -108,14 +108,14 @@ def _spaced(text: str) -> str:
 
 
 def exact(number: float) -> Decimal:
-    """Return a finite float parameter as a Decimal, exactly as it is written."""
+    """Return a finite float as a Decimal, exactly as written."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def another(value: object) -> object:
-    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words.
+    """Return another value of the same kind: the other bool, a higher number, the next day, or other words.
 
-    For a collection, return a list with an extra item. Return None for other kinds.
+    A collection becomes a list with one more item. Returns None for other kinds.
     """
     value = plain(value)
     match value:
@@ -136,9 +136,9 @@ def another(value: object) -> object:
 
 
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
-    """Return a number that is more than `distance` above `value`, or below it if `distance` is negative.
+    """Return a number more than `distance` above `value`. If `distance` is negative, it is below.
 
-    The number is an integer if `value` is one. Return None if `value` is not a number, or if the result has more than
+    It is an integer if `value` is one. Returns None if `value` is not a number, or if the result would have more than
     400 digits.
     """
     start = number_of(value)
@@ -158,10 +158,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later.
-
-    If that is out of range, return the one `days` earlier or, failing that, None.
-    """
+    """Return the date or time `days` later. If that is out of range, try `days` earlier."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -171,7 +168,7 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, a tuple or (unless `ordered`) a set, or None for strings, dicts and other values."""
+    """Return the items of a list, tuple or, unless `ordered`, set. Returns None for anything else."""
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -181,10 +178,10 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key for `value`. Equal values have equal keys.
 
-    Strings are equal if the conversion `text` makes them equal (by default, if they look the same), and numbers if they
-    have the same value (1 and 1.0). A bool equals only a bool, and a string never equals a number. A date equals its
-    ISO string, and a list equals a tuple; sets and dicts have no order. NaN and values that are nested too deeply equal
-    nothing.
+    Strings are equal if `text` converts them to the same string (by default, if they look the same). Numbers are equal
+    if they have the same value (1 and 1.0). A bool only equals a bool, and a string never equals a number. A date
+    equals its ISO string, and a list equals a tuple. Sets and dicts have no order. NaN and values that are nested too
+    deeply equal nothing.
     """
     try:
         return _key(value, text)
@@ -193,7 +190,7 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
-    """Return a hashable key for a value, in which strings are converted with `text`; see `key_of`.
+    """Return a hashable key for a value. See `key_of`.
 
     Raises `RecursionError` if the value is nested too deeply.
     """
@@ -228,6 +225,6 @@ def _hashable(value: object) -> bool:
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
-    """Return the key for an infinity or, for NaN, a new key that does not equal any other key."""
+    """Return the key for an infinity or NaN. The key of NaN never equals another."""
     not_a_number = value.is_nan() if isinstance(value, Decimal) else value != value
     return ("number", object()) if not_a_number else ("infinite", value > 0)

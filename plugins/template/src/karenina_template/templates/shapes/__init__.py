@@ -1,1 +1,1 @@
-"""The parts shared by templates with the same fields: declarations as data, their class, and the judge's schema."""
+"""What templates with the same fields share: declarations as data, their class, and the judge's schema."""

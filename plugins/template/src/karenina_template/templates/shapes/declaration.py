@@ -1,4 +1,4 @@
-"""The declarations in a template's source as plain data: annotations, fields and classes."""
+"""The declarations in a template's source as plain data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ARGUMENTS: Final = {"list": 1, "set": 1, "frozenset": 1, "dict": 2}
 
 
 class _NoDefault:
-    """The type of `NO_DEFAULT`, which marks fields without a default."""
+    """The type of `NO_DEFAULT`, which stands for a missing default."""
 
     def __repr__(self) -> str:
         return "NO_DEFAULT"
@@ -45,8 +45,8 @@ NO_DEFAULT: Final = _NoDefault()
 class Annotation:
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` contains the options of a literal, each paired with the name of its type to distinguish 1 from True. `name`
-    is the name of a class in the same source.
+    `values` contains the options of a literal with the names of their types, since 1 equals True. `name` is the name of
+    a class in the same source.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Annotation:
     name: str = ""
 
     def classes(self) -> set[str]:
-        """Return the names of the source's own classes in the annotation."""
+        """Return the source's own classes in the annotation."""
         return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
 
 
@@ -63,9 +63,9 @@ NONE: Final = Annotation("None")
 
 
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
-    """Return the annotation in a syntax node, which may be a string.
+    """Read the annotation in a syntax node, which may be a string.
 
-    Raises `TemplateError` for an unknown or invalid annotation, and `UntrustedTemplate` if the annotation is code.
+    Raises `TemplateError` if it is unknown or invalid, and `UntrustedTemplate` if it is code.
     """
     match node:
         case ast.Constant(value=None):
@@ -94,9 +94,9 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 
 
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
-    """Return the annotation for a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`.
+    """Read a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`.
 
-    Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for any other type.
+    Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for other types.
     """
     items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     meaning = scope.meaning(base)
@@ -124,16 +124,13 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
 
 
 def _union(parts: tuple[Annotation, ...]) -> Annotation:
-    """Return a union of the parts, with nested unions flattened and duplicates removed."""
+    """Return a flat union of the parts without duplicates."""
     flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
     return Annotation("union", tuple(dict.fromkeys(flat)))
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return the type name and the value of a literal's option.
-
-    Raises `TemplateError` if a literal cannot contain the value.
-    """
+    """Return the type and value of an option of a literal. Raises `TemplateError` if it is not possible there."""
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
@@ -143,9 +140,9 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
 
 
 def _parse_string(text: str, node: ast.Constant) -> ast.expr:
-    """Return the expression in an annotation written as a string, with the string's line.
+    """Parse an annotation written as a string, keeping its line.
 
-    Raises `TemplateError` if the string is not an expression.
+    Raises `TemplateError` if it is not an expression.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -160,10 +157,7 @@ def _parse_string(text: str, node: ast.Constant) -> ast.expr:
 
 @dataclass(frozen=True, slots=True)
 class FieldDeclaration:
-    """An annotated field.
-
-    `constraints` contains parameters of pydantic's `Field` (ge, max_length, ...), keyed by name.
-    """
+    """An annotated field. `constraints` contains parameters of pydantic's `Field`, such as ge and max_length."""
 
     name: str
     line: int
@@ -181,7 +175,7 @@ class FieldDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class EnumDeclaration:
-    """An enumeration. `base` is Enum, StrEnum or IntEnum, or a mixed-in type, "str" or "int"."""
+    """An enumeration. `base` is Enum, StrEnum or IntEnum, or the mixed-in type "str" or "int"."""
 
     name: str
     line: int
@@ -191,7 +185,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class ModelDeclaration:
-    """A class with fields: a subclass of `BaseAnswer` (if `is_answer`), or a model that can be nested in one."""
+    """A class with fields: a subclass of `BaseAnswer` (if `is_answer`), or a model used in one."""
 
     name: str
     line: int
@@ -204,27 +198,22 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The declarations in a whole source: the answer, all classes by name,
-    and the scope that gives names their meanings.
-    """
+    """The declarations of a source: the answer, all classes by name, and what its names mean."""
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields, keyed by field.
-
-        Fields without a description are left out.
-        """
+        """Return the descriptions of the answer's own fields that have one."""
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
-        """Return a key that is equal for templates that can share a class.
+        """Return a key that is the same for templates that can share a class.
 
-        It contains the names, annotations and constraints in the answer and in the classes it uses, and the defaults
-        and descriptions in nested models. It contains no ground truths, weights, primitives, hints, strategies or
-        docstrings. For the answer's own fields, it contains only whether they have a description.
+        This covers names, annotations and constraints, and for nested models also defaults and descriptions. It does
+        not cover ground truths, weights, primitives, hints, strategies and docstrings. For the answer's own fields, it
+        only matters whether there is a description.
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_used_classes(self.answer))
@@ -240,12 +229,12 @@ class Declaration:
 
 
 def _used_classes(model: ModelDeclaration) -> set[str]:
-    """Return the names of the source's own classes that occur in a model's annotations."""
+    """Return the source's own classes in the annotations of a model."""
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return the part of `Declaration.shape` for a class. `is_root` is true for the answer itself."""
+    """Return the part of `Declaration.shape` for a class. `is_root` is true for the answer."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

@@ -1,6 +1,6 @@
-"""Reads expressions in a template's source as data: literals, containers, signs, and calls to known constructors.
+"""Reading expressions in a template's source as data: literals, containers, signs, and known constructors.
 
-No source code is evaluated. The tables in this module define the meanings of names; all other names are unknown.
+Nothing is evaluated. The tables in this module say what names mean; all others are unknown.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def karenina_names() -> frozenset[str]:
 
 
 def is_karenina_module(module: str) -> bool:
-    """Return whether the top-level package of `module` is `karenina` or starts with `karenina_`."""
+    """Return whether the top-level package of `module` is `karenina` or begins with `karenina_`."""
     return module.partition(".")[0].partition("_")[0] == "karenina"
 
 
 def known_names(module: str) -> frozenset[str]:
-    """Return the names that templates may import from `module`, or an empty set if the module is unknown."""
+    """Return the names that templates may import from `module`. Empty if it is unknown."""
     if is_karenina_module(module):
         return karenina_names()
     package = module.partition(".")[0]
@@ -70,16 +70,16 @@ def is_known_import(module: str, name: str) -> bool:
 
 
 def full_name(module: str, name: str) -> str:
-    """Return the full name of `name` in a known module. A third-party primitive is prefixed with its package."""
+    """Return the full name of `name` in a known module, with the package of a third-party primitive."""
     full = f"{module.partition('.')[0]}.{name}"
     return full if full in known_primitives() else name
 
 
 @dataclass
 class Scope:
-    """The meanings of names in a source: the `names` and `modules` it imports, and its `classes` and `enums`.
+    """What the names in a source mean: imported `names` and `modules`, and its own `classes` and `enums`.
 
-    Known names need no import. Classes in the source hide known names. `digest` is the SHA-256 hash of the source.
+    Known names need no import. The source's own classes hide them. `digest` is the SHA-256 hash of the source.
     """
 
     digest: str
@@ -89,9 +89,9 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the meaning of a name or a dotted name, such as "ExactMatch" or "date".
+        """Return what a name or dotted name means, such as "ExactMatch" or "date".
 
-        Return None if the name is unknown or names a class in the source, and for any other expression.
+        Returns None if it is unknown, a class in the source, or another expression.
         """
         if isinstance(node, ast.Name):
             if node.id in self.classes:
@@ -110,7 +110,7 @@ class Scope:
         return None
 
     def _module(self, node: ast.expr) -> str | None:
-        """Return the full name of the module that a node names, or None if the module is unknown or not imported."""
+        """Return the full name of the module that a node names, if it is known and imported."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -138,9 +138,7 @@ def is_known(name: str) -> bool:
 
 
 def shorten_source(node: ast.AST) -> str:
-    """Return the source of `node` for use in a message, cut to 80 characters,
-    or the node's type if it has no source.
-    """
+    """Return the source of `node` for a message, up to 80 characters, or its type if it has no source."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
@@ -149,7 +147,7 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Return the value of an expression. A member of an enumeration in the source gives the member's value.
+    """Read the value of an expression. A member of an enumeration in the source becomes its value.
 
     Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes.
     """
@@ -183,10 +181,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
 
 
 def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return the positional and keyword arguments of a call.
-
-    Raises `UntrustedTemplate` if any arguments are unpacked.
-    """
+    """Return the positional and keyword arguments of a call. Raises `UntrustedTemplate` if any are unpacked."""
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -199,9 +194,9 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
 
 
 def _read_call(node: ast.Call, scope: Scope) -> object:
-    """Return the object created by a call to a known constructor.
+    """Call a known constructor, and return the object.
 
-    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for any other call.
+    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for other calls.
     """
     name = scope.meaning(node.func)
     constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
@@ -219,7 +214,7 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
-    """Return the error for a call: an unknown primitive if the name has no other meaning, and otherwise code."""
+    """Return the error for a call of an unknown primitive. If the name means something else, it is code."""
     function = node.func
     if isinstance(function, ast.Name) and not (
         function.id in scope.classes
@@ -238,7 +233,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Return why a constructor rejected its arguments. For unknown arguments, the nearest names are suggested."""
+    """Explain why a constructor rejected its arguments, suggesting names for unknown ones."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
@@ -264,15 +259,12 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
 
 
 def _place_of(location: tuple[int | str, ...]) -> str:
-    """Return an error's location as a dotted path, without the validator names that pydantic adds."""
+    """Return where an error is as a dotted path, without the names of pydantic's validators."""
     return ".".join(str(part) for part in location if not set(str(part)) & set("[(-"))
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    """Return the dictionary defined by a `{...}` expression.
-
-    Raises `UntrustedTemplate` if the expression unpacks a mapping.
-    """
+    """Read a dictionary in braces. Raises `UntrustedTemplate` if it unpacks a mapping."""
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:
@@ -282,7 +274,7 @@ def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], s
 
 
 def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
-    """Return the result of `build`. Raises `TemplateError` if a key or an item is not hashable."""
+    """Return the result of `build`. Raises `TemplateError` if a key or item is not hashable."""
     try:
         return build()
     except TypeError as error:

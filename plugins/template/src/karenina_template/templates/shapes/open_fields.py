@@ -1,8 +1,8 @@
-"""Opens types by removing constraints that are not shown to a judge, so that any value can be compared.
+"""Removing constraints from types that are not shown to a judge, so that any value can be compared.
 
-A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the ground truth away. A
-literal in a union with other types (`Literal["BCL2"] | int`) names it, and a pattern or `multiple_of` may reveal it.
-If a judge does not see these constraints, they must not apply to its value: otherwise, a wrong value would be rejected
+A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the ground truth away. So
+does a literal in a union with other types (`Literal["BCL2"] | int`), and a pattern or `multiple_of` may reveal it. If a
+judge does not see such a constraint, it must not apply to the value either. Otherwise, a wrong value would be rejected
 instead of counting as a wrong answer.
 """
 
@@ -25,7 +25,7 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives.values import plain
 
 SHOW: Final = "show_constraints"
-"""The key in `json_schema_extra` with which an author shows a field's constraints to the judge."""
+"""The key in `json_schema_extra` with which an author shows the constraints of a field to the judge."""
 
 _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", MultipleOf: "multiple_of"}
 
@@ -33,9 +33,9 @@ _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", Mu
 def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     """Return whether `bounds` leave at most one value.
 
-    `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum; None means no bound. Values
-    must be multiples of `step` (1 for whole numbers, for example) unless `step` is None. Return False if the bounds
-    cannot be compared.
+    They are the minimum, the maximum, the exclusive minimum and the exclusive maximum, each of which may be None. If
+    `step` is set, values must be multiples of it, such as 1 for whole numbers. Returns False if the bounds cannot be
+    compared.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -58,14 +58,14 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
 
 
 def is_one_option(values: Iterable[object]) -> bool:
-    """Return whether `values`, ignoring None, are a single option, that is, are equal as strings."""
+    """Return whether there is only one option in `values`, compared as strings and ignoring None."""
     return len({str(value) for value in values if value is not None}) == 1
 
 
 def create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
-    """Return a subclass of `base` with these fields. Raises `TemplateError` if the subclass cannot be built."""
+    """Return a subclass of `base` with these fields. Raises `TemplateError` if it cannot be built."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
@@ -75,10 +75,9 @@ def create_class(
 
 
 class Opener:
-    """Converts types to opened types, which lack the constraints that are not shown to a judge.
+    """Opens types, by removing the constraints that are not shown to a judge.
 
-    Types without such constraints, types that contain themselves, and types from other libraries are returned
-    unchanged.
+    Types without such constraints, types that contain themselves, and types from other libraries are not changed.
     """
 
     def __init__(self) -> None:
@@ -86,7 +85,7 @@ class Opener:
         self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
-        """Return the names of the fields whose types change when opened."""
+        """Return the fields whose types change when they are opened."""
         return [
             name
             for name, info in fields.items()
@@ -94,10 +93,10 @@ class Opener:
         ]
 
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
-        """Return the opened type for an annotation.
+        """Open the type of an annotation.
 
-        If `shown` is true, the author shows its constraints, so only the models inside it are opened. `is_option` means
-        that the annotation is one of several types in a union, whose literals are opened together.
+        If the author shows its constraints (`shown`), only models inside it are opened. Set `is_option` for a type in a
+        union, whose literals are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -127,10 +126,10 @@ class Opener:
         shown: bool = False,
         is_option: bool = False,
     ) -> Any | None:
-        """Return the opened type for `base` with the constraints in `metadata`, or None if opening changes nothing.
+        """Open `base` with the constraints in `metadata`. Returns None if nothing changes.
 
-        `extra` is the field's `json_schema_extra`, which the author can use to show the constraints. `shown` and
-        `is_option` are as in `open`.
+        `extra` is the `json_schema_extra` of the field, with which the author can show the constraints. For `shown` and
+        `is_option`, see `open`.
         """
         extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
         shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)
@@ -151,9 +150,9 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Return the opened type for a union, or the union itself if opening changes none of its types.
+        """Open a union. If none of its types changes, it is returned as it is.
 
-        `shown` and `is_option` are as in `open`.
+        For `shown` and `is_option`, see `open`.
         """
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
@@ -170,9 +169,7 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the opened type for an alias made by a `type` statement,
-        or the alias itself if opening changes nothing.
-        """
+        """Open an alias made by a `type` statement. If nothing changes, it is returned as it is."""
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -181,8 +178,7 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Return a subclass of a model with the types of all fields except `tags` opened,
-        or the model if no type changes.
+        """Open the fields of a model except `tags`. If none of their types changes, it is returned as it is.
 
         A model that contains itself is not opened.
         """
@@ -204,16 +200,16 @@ class Opener:
 
 
 def _or_any(annotation: Any) -> Any:
-    """Return a type that accepts `annotation` and any other value of the same type as its only option."""
+    """Return a type for `annotation`, or any value of the same type as its only option."""
     parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values listed by an annotation in literals and enumerations, including those inside unions.
+    """Yield the values that an annotation lists in literals and enumerations, also inside unions.
 
-    In a union, aliases and enumerations with a single option are left out, because they are opened on their own.
+    In a union, aliases and enumerations with a single option are skipped, because they are opened on their own.
     """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -231,7 +227,7 @@ def _options(annotation: Any) -> Iterator[object]:
 
 
 def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
-    """Return the names of discriminator fields, whose single literal values distinguish the models in a union."""
+    """Return the discriminator fields, whose literal values tell the models in a union apart."""
     seen: dict[str, set[object]] = {}
     for model in models:
         for name, info in model.model_fields.items():
@@ -241,7 +237,7 @@ def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
 
 
 def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
-    """Yield the constraints in a field's metadata one by one, including those in groups and in nested `Field`s."""
+    """Yield the constraints in a field's metadata one by one, including those in groups and nested `Field`s."""
     for item in metadata:
         if isinstance(item, FieldInfo):
             yield from _flat(item.metadata)
@@ -252,14 +248,14 @@ def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without_pattern(constraint: Any) -> Any:
-    """Return a constraint without its pattern, or the constraint itself if it has no pattern."""
+    """Return a constraint without its pattern."""
     if not getattr(constraint, "pattern", None):
         return constraint
     return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
 
 
 def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
-    """Return whether the bounds in the metadata leave at most one value for a number."""
+    """Return whether the bounds in the metadata leave at most one number."""
     bounds = {_BOUNDS[type(item)]: getattr(item, _BOUNDS[type(item)]) for item in metadata if type(item) in _BOUNDS}
     parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)
@@ -267,7 +263,7 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    """Return a `Field` with the field's description, default and discriminator but without constraints."""
+    """Return a `Field` without constraints, but with the description, default and discriminator."""
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

@@ -1,6 +1,4 @@
-"""The JSON Schema for a judge: names, types, field descriptions,
-and constraints that do not give a ground truth away.
-"""
+"""The JSON Schema for a judge, without constraints that give a ground truth away."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from karenina_template.templates.field import VERIFICATION
 from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
-"""Names, or last words of names, of fields that come first because judges that reason first decide better."""
+"""Names, or last words of names, of fields that come first. Judges that reason first decide better."""
 
 _DECIMAL: Final = "^(?!^[-+.]*$)"
-"""The start of the pattern that pydantic itself adds for Decimal, as opposed to an author's pattern."""
+"""How the pattern that pydantic adds for Decimal begins. Other patterns are the author's."""
 
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -38,7 +36,7 @@ _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
 Unshown = Mapping[str, tuple[str, ...]]
-"""Descriptions of the constraints that are not shown to a judge, keyed by field."""
+"""The constraints that are not shown to a judge, described by field."""
 
 
 class _NoWarnings(GenerateJsonSchema):
@@ -48,16 +46,16 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
-    """Return the schema of `cls` for a judge, without the fields in `without`, and the constraints that were left out.
+    """Return the schema of `cls` for a judge without the fields in `without`, and the constraints left out.
 
-    The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples or
-    docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
-    come first. Unused definitions are dropped. Values for these keywords and descriptions are kept if a Python class
-    sets them with `json_schema_extra`, `model_config` or `WithJsonSchema`.
+    It has keywords that constrain values and descriptions of fields, but no titles, defaults, examples or docstrings.
+    All properties are required and may be null, and no others are allowed. Fields for reasoning come first. Unused
+    definitions are dropped. What a Python class sets with `json_schema_extra`, `model_config` or `WithJsonSchema` is
+    kept, for these keywords and descriptions.
 
     Constraints that can give a ground truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
     patterns and `multiple_of`; bounds, literals and enumerations that leave a single value; and a literal in a union
-    with other types. The names of fields and classes are kept; `self_check` warns about ground truths in them.
+    with other types. Names of fields and classes are kept; `self_check` warns about ground truths in them.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
     model, because it would not be verified.
@@ -100,10 +98,10 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of this type, and the constraints that were left out.
+    """Return the part of `judge_schema` for a field of this type, and the constraints left out.
 
-    The type must contain no models or enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
-    does not support.
+    The type must not contain models or enumerations. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not
+    support it.
     """
     cleaning = _Cleaning()
     part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
@@ -111,24 +109,22 @@ def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
 
 
 def is_reasoning(name: str) -> bool:
-    """Return whether a field with this name contains reasoning rather than a value, judging by the last word of the
-    name.
-    """
+    """Return whether a field with this name is for reasoning, judging by the last word."""
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Return `part` with the description `text`, inserted among the sorted keys where pydantic would put it."""
+    """Add a description to `part`, where pydantic would put it among the sorted keys."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
 
 
 class _Cleaning:
-    """Cleans one schema. `unshown` collects the constraints that are left out, by definition and root field.
+    """Cleans a schema. `unshown` collects the constraints left out, by definition and root field.
 
-    `tags` contains (definition, property) pairs for the discriminators, which are kept because their single values
-    distinguish the options of a union.
+    `tags` contains the definition and property of each discriminator. These are kept, because their single values tell
+    the options of a union apart.
     """
 
     def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -137,7 +133,7 @@ class _Cleaning:
         self._tags = tags
 
     def definition(self, name: str, part: Json) -> Json:
-        """Return a definition, cleaned and without its description (a docstring with the author's own notes)."""
+        """Return a cleaned definition, without its description. This is a docstring, for the author's own notes."""
         cleaned: Json = self._clean(part, (name, ""), shown=False)
         cleaned.pop("description", None)
         return cleaned
@@ -148,10 +144,9 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a cleaned part. `place` is its definition ("" for the root) and its property.
+        """Return a cleaned part. `place` is its definition ("" for the root) and property.
 
-        If the part has a single option, `single` is the description of this constraint in `unshown`. If `single` is
-        None, the option is kept.
+        `single` is how `unshown` describes a single option in the part, or None to keep the option.
         """
         if not isinstance(part, dict):
             return part
@@ -195,9 +190,9 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without the constraints that can give a ground truth away, and describe these in `unshown`.
+        """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`.
 
-        `part` may be changed in place. `place` and `single` are as in `_clean`.
+        `part` may be changed in place. For `place` and `single`, see `_clean`.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
@@ -225,7 +220,7 @@ class _Cleaning:
 
 
 def _of_kind(options: Iterable[object], keywords: Json) -> Json:
-    """Return a schema part that accepts all values of the same types as `options`, with these `keywords`."""
+    """Return a part that accepts all values of the same types as `options`, with these `keywords`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
         rest = {key: value for key, value in keywords.items() if key != "type"}
@@ -234,7 +229,7 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a field and of the definitions that it uses, as (definition, property) pairs.
+    """Yield the places of a field and of the definitions that it uses, as pairs of definition and property.
 
     In each pair, one of the two is an empty string.
     """
@@ -243,7 +238,7 @@ def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[
 
 
 def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
-    """Yield the definition and property of each discriminator. Its single values distinguish the options of a union."""
+    """Yield the definition and property of each discriminator, whose values tell the options of a union apart."""
     if isinstance(raw, list):
         for item in raw:
             yield from _tags(item, definitions)
@@ -265,7 +260,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
-    """Return the part with null as an additional option, or unchanged if it already allows null."""
+    """Add null as an option, unless the part already allows it."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -274,7 +269,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
-    """Return whether a part allows null. A part without constraints does."""
+    """Return whether a part allows null. Without constraints, it does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True
@@ -282,7 +277,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the names of the definitions that a part refers to. A name may be repeated."""
+    """Yield the definitions that a part refers to, possibly several times."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):
@@ -295,7 +290,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """Return the definitions that a part uses, directly or through other definitions."""
+    """Return the definitions that a part uses, directly or through others."""
     used: Json = {}
     waiting = list(_references(part))
     while waiting:
@@ -307,7 +302,7 @@ def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
-    """Raise `TemplateError` if a nested model has a `VerifiedField`, because that field would not be verified."""
+    """Raise `TemplateError` if a nested model has a `VerifiedField`, which would not be verified."""
     for model, definition in definitions.items():
         if model == cls.__name__:
             continue

@@ -1,6 +1,6 @@
-"""`Shape`: the class shared by templates that differ only in their ground truths, and values derived from that class.
+"""The class that templates share if they differ only in their ground truths.
 
-Building a pydantic class takes longer than all other steps for a question, so it is done only once for each shape.
+Building a pydantic class takes longer than everything else for a question, so it is done once for each shape.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The common part of templates with the same class.
+    """What templates with the same class have in common.
 
-    `answer_class` has no ground truths, and each of its fields may be None. `judge_fields` contains the fields that a
-    judge fills, in schema order. `schema_json` is the judge's schema in JSON. For declared templates, the descriptions
-    of the answer's own fields belong to each template, so they are left out of the schema and of the class. `unshown`
-    contains the constraints that are neither in the schema nor in the class, because they can give a ground truth away.
+    `answer_class` has no ground truths, and all of its fields may be None. `judge_fields` are the fields for a judge to
+    fill, in the order of the schema, and `schema_json` is the judge's schema. Declared templates have their own
+    descriptions, which are not included here. `unshown` contains the constraints left out of schema and class, because
+    they can give a ground truth away.
     """
 
     answer_class: type[BaseAnswer]
@@ -54,9 +54,7 @@ class Shape:
 
 
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
-    """Return the shape for `key` from the cache (which holds the 1,024 shapes used last), building and caching it if
-    it is missing.
-    """
+    """Return the shape for `key`, building it if it is not in the cache. The cache holds 1,024 shapes."""
     with CLASS_BUILD_LOCK:
         shape = _shapes.get(key)
         if shape is None:
@@ -69,15 +67,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template. Templates with equal keys share a shape.
+    """Return the shape of a declared template. Templates with equal keys share one.
 
-    Raises `TemplateError` if the class or schema of the shape cannot be built.
+    Raises `TemplateError` if its class or schema cannot be built.
     """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. The `answer_class` of the shape is a subclass whose fields may be None.
+    """Return the shape of a class. Its `answer_class` is a subclass whose fields may be None.
 
     Raises `TemplateError` if the class is invalid.
     """
@@ -99,7 +97,7 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
 
 
 def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
-    """Return a subclass of `cls` whose fields may be None, with their types opened if there is an `opener`."""
+    """Return a subclass of `cls` whose fields may be None. With an `opener`, their types are opened."""
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -128,7 +126,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
-    """Return the shape of a declaration. Raises `TemplateError` if the class or schema cannot be built."""
+    """Build the shape of a declaration. Raises `TemplateError` if its class or schema cannot be built."""
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
@@ -148,14 +146,14 @@ def _build(declaration: Declaration) -> Shape:
 
 
 def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
-    """Return `unshown` plus the changed fields whose constraints JSON Schema cannot express, such as date bounds."""
+    """Add changed fields to `unshown` if JSON Schema cannot express their constraints, such as date bounds."""
     others = {name: ("bounds that leave a single value",) for name in changed if name not in unshown}
     return {**unshown, **others} if others else unshown
 
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """The type adapter and schema for an annotation, shared by fields in all shapes."""
+    """The type adapter and schema for an annotation, shared by all shapes."""
 
     adapter: TypeAdapter[Any]
     schema_json: str
@@ -165,7 +163,7 @@ class _Plain:
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
     """Return the adapter and schema for a field.
 
-    Return None if the field has constraints, uses classes from its source, or has a type that JSON Schema does not
+    Returns None if the field has constraints, uses classes from its source, or has a type that JSON Schema does not
     support.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
@@ -173,7 +171,7 @@ def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, or None if JSON Schema does not support the annotation."""
+    """Return the adapter and schema for an annotation, if JSON Schema supports it."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -186,10 +184,10 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Return the class of a declared model.
+    """Build the class of a declared model.
 
-    All fields of the answer may be None, and their types are opened if there is an `opener`. `built` contains the other
-    classes of the source that have been built, keyed by name; those that are missing are built and added.
+    All fields of the answer may be None, and with an `opener`, their types are opened. `built` contains the other
+    classes of the source by name. Those that are missing are built and added.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
@@ -223,7 +221,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Return the declared enumeration. Raises `TemplateError` if Python rejects the declaration."""
+    """Build a declared enumeration. Raises `TemplateError` if Python rejects it."""
     members = list(declared.members)
     try:
         match declared.base:
@@ -260,17 +258,17 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the type of an annotation. Classes used in the annotation are stored in `built`."""
+    """Return the type of an annotation. Classes that it uses are stored in `built`."""
     return _make_type(annotation, lambda name: _class(name, declaration, built))
 
 
 def _simple_type(annotation: Annotation) -> Any:
-    """Return the type for an annotation that uses no classes from its source."""
+    """Return the type of an annotation without classes from its source."""
     return _make_type(annotation, _no_class)
 
 
 def _no_class(name: str) -> Any:
-    """Raise `AssertionError`, because a simple annotation uses no class from the source."""
+    """Raise `AssertionError`, because a simple annotation uses no classes."""
     raise AssertionError(f"{name} is a class of the source")
 
 

@@ -1,1 +1,1 @@
-"""Loads templates from their source: declarations are read and rebuilt, trusted code is executed."""
+"""Loading templates from source. Declarations are read, and trusted code is executed."""

@@ -1,15 +1,14 @@
-"""A cache that stores how sources were parsed, for sources that differ only in some literals.
+"""A cache for sources that differ only in some literals.
 
-Most templates in a benchmark are the same source with different ground truths and descriptions, and parsing a source
-takes longer than all other steps. A `ParsedPattern` records which literal is which field's ground truth, description or
-parameter, so that a template can be created from the literals alone. Each template's rules are still checked, and its
-ground truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
+Most templates in a benchmark are the same source with other ground truths and descriptions, and parsing is the slowest
+step. A `ParsedPattern` knows which literal is which field's ground truth, description or parameter, so that a template
+can be made from the literals alone. Its rules are still checked and its ground truths converted. If there is no
+pattern, the source is parsed as usual, so that errors do not depend on the cache.
 
-Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
+Only sources that need no trust have patterns. Literals outside of the answer's verified fields must be the same.
 
-Sources are split into their literals and the remaining code without parsing them as Python. This is safe because
-Python's grammar does not depend on the values of literals: sources with the same remaining code have the same syntax
-tree, except for the values of constants.
+Sources are split into literals and the rest without parsing them as Python. This is safe, because Python's grammar does
+not depend on the values of literals: sources with the same rest have the same syntax tree, except for constants.
 """
 
 from __future__ import annotations
@@ -59,10 +58,10 @@ _LONGEST: Final = 50_000
 
 @dataclass(slots=True)
 class LiteralSplit:
-    """Source code split into its `literals` (including comments) and the `rest`.
+    """Source code split into its `literals`, including comments, and the `rest`.
 
-    The `rest` is the remaining code, in which each literal or comment is replaced by a mark that shows its kind. A
-    string's prefix `r` or `u` belongs to the rest.
+    In the `rest`, a mark for its kind takes the place of each literal. The prefixes `r` and `u` of strings belong to
+    the rest.
     """
 
     rest: str
@@ -70,9 +69,9 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source` split into its literals and the rest.
+    """Split `source` into literals and the rest.
 
-    Return None if the source is too long, or may contain literals such as f-strings and bytes.
+    Returns None if it is too long, or may contain f-strings, bytes and the like.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
@@ -86,9 +85,7 @@ def split_literals(source: str) -> LiteralSplit | None:
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with `r` or `u` as a string
-    prefix rather than as part of a longer name.
-    """
+    """Return whether the text before `end` ends with the string prefix `r` or `u`, not with a name."""
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
@@ -98,20 +95,17 @@ def literal_spans(source: str) -> list[tuple[int, int]]:
 
 
 def prefix_before(source: str, start: int) -> str:
-    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string if there is none."""
+    """Return the prefix of the literal at `start`: `r`, `u` or an empty string."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
 def is_comment(literal: str) -> bool:
-    """Return whether one of a split's `literals` is a comment and therefore has no effect."""
+    """Return whether one of the `literals` is just a comment."""
     return literal[0] == "#"
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`.
-
-    Raises `ValueError` if the literal is not a valid string or number.
-    """
+    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a string or number."""
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:
         width = 3 if literal.startswith(quote * 3) else 1
@@ -137,7 +131,7 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
 
 
 def _is_encodable(source: str) -> bool:
-    """Return whether the source contains no lone surrogates, so that it can be encoded."""
+    """Return whether the source has no lone surrogates and can be encoded."""
     if source.isascii():
         return True
     try:
@@ -151,19 +145,19 @@ _SIZE: Final = 256
 _lock: Final = RLock()
 _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
-"""The indexes of the literals that must be the same, keyed by the rest of the source; None if there is no pattern."""
+"""The indexes of literals that must be the same, by the rest of the source, or None if there is no pattern."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were parsed. A pattern is created only when a second source of the same kind is parsed."""
+"""Hashes of sources that were parsed. A pattern is only made for the second source of a kind."""
 
 Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """Raised when a pattern does not apply to a source, or when no pattern can be created from the source."""
+    """Raised if a pattern does not apply to a source, or cannot be made from it."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template defined by `source`, whose split is `split`, or None if no pattern in the cache applies."""
+    """Return the template for a source with this `split`, if there is a pattern for it."""
     pattern = _find_pattern(split)
     if pattern is None:
         return None
@@ -174,13 +168,13 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
 
 
 def find_shape(split: LiteralSplit) -> Shape | None:
-    """Return the shape of the template with this `split`, or None if no pattern in the cache applies."""
+    """Return the shape of the template with this `split`, if there is a pattern for it."""
     pattern = _find_pattern(split)
     return pattern.shape if pattern is not None else None
 
 
 def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the cached pattern for sources with this `split`, or None if there is none."""
+    """Return the cached pattern for sources with this `split`, if there is one."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -197,9 +191,9 @@ def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Store how `template` was parsed from `source`, unless this is the first source of its kind.
+    """Remember how `template` was parsed, unless this is the first source of its kind.
 
-    If no pattern can be created from the source, sources of its kind are marked as having none.
+    If no pattern can be made, this is remembered too.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())
@@ -217,14 +211,14 @@ def add_template(
 
 
 def _is_new(mark: int) -> bool:
-    """Return whether `mark` is seen for the first time, and remember it."""
+    """Return whether `mark` is new, and remember it."""
     new = mark not in _seen
     _store(_seen, mark, None)
     return new
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Store a value as the newest in the cache, dropping the oldest if the cache is full."""
+    """Store a value in the cache, dropping the oldest if it is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:
@@ -233,9 +227,9 @@ def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 @dataclass(slots=True)
 class _Argument:
-    """One argument of a `VerifiedField`: an expression, and the indexes of its constants in the source's literals.
+    """An argument of a `VerifiedField`: its expression, and the indexes of its constants in the literals.
 
-    `place` is the index of the literal if the whole argument is a single literal, and otherwise None.
+    If it is a single literal, `place` is its index.
     """
 
     parameter: str
@@ -250,7 +244,7 @@ class _Argument:
         self.place = self.constants[0][1][0] if whole else None
 
     def value(self, values: Values) -> object:
-        """Return the argument's value, given the values of the source's literals."""
+        """Return the value of the argument, given the values of the literals."""
         current = [_join_constant(places, values) for _, places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
@@ -265,21 +259,22 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPattern:
-    """The common part of templates whose sources differ only in some literals.
+    """What templates have in common if their sources differ only in some literals.
 
-    `free` contains the indexes of these literals, each with its prefix (`r`, `u` or an empty string).
+    `free` contains the indexes of these literals with their prefix (`r`, `u` or an empty string).
     """
 
     free: tuple[tuple[int, str], ...]
     fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]], ...]
-    """For each field: its name, whether it has a description, its arguments (or a plain field's description), and the
-    plugin options, whose literals must be the same."""
+    """For each field: its name, whether it has a description, its arguments (or the description of a plain field), and
+    options for plugins, whose literals must be the same.
+    """
     docstring: tuple[int, ...]
     shape: Shape
     strategy: Tree | None
 
     def make_template(self, literals: Sequence[str], source: str) -> Template:
-        """Return the template for a source with these literals. Raises `ValueError` if the pattern does not apply."""
+        """Make a template for a source with these literals. Raises `ValueError` if the pattern does not apply."""
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
@@ -317,16 +312,16 @@ def _join_constant(places: tuple[int, ...], values: Values) -> Any:
 
 
 def _are_identical(some: Values, others: Values) -> bool:
-    """Return whether the values are equal and have the same types: 1 is not 1.0."""
+    """Return whether the values are equal and have the same types. 1 is not 1.0."""
     return some == others and [type(one) for one in some] == [type(other) for other in others]
 
 
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern and the indexes of the literals that must be the same.
+    """Make a pattern, and return it with the indexes of the literals that must be the same.
 
-    Raises `ValueError` if no pattern can be created.
+    Raises `ValueError` if this is not possible.
     """
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
@@ -369,7 +364,7 @@ def _make_pattern(
 
 
 def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
-    """Yield docstrings and other statements that consist of a single string or number and have no effect."""
+    """Yield docstrings, and other statements of a single string or number."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             yield from _bare_constants(statement)
@@ -404,7 +399,7 @@ class _LiteralIndex:
                 yield part, self.find(part)
 
     def find(self, constant: ast.Constant) -> tuple[int, ...]:
-        """Return the indexes of a constant's literals. Raises `ValueError` if the literals have a different value."""
+        """Return the indexes of a constant's literals. Raises `ValueError` if they have another value."""
         assert constant.end_lineno is not None
         assert constant.end_col_offset is not None
         start = self._offset(constant.lineno, constant.col_offset)
@@ -416,5 +411,5 @@ class _LiteralIndex:
         return indexes
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the character offset of a position in a syntax tree, where columns are counted in bytes."""
+        """Return the offset in characters for a position in a syntax tree, where columns count bytes."""
         return self._offsets[line - 1] + len(self._lines[line - 1].encode()[:column].decode())

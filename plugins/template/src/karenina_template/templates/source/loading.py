@@ -1,4 +1,4 @@
-"""Loads templates from source text or a Python class: declarations are rebuilt, trusted code is executed."""
+"""Loading templates from source text or a Python class."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
-    """Return the template defined by `source`.
+    """Load the template in `source`.
 
-    A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
-    rebuilt from its syntax tree and never executed. Any other source is code, which is executed only if `trust` covers
-    it. `name` is the template's name in error messages.
+    If there are only declarations (a docstring, imports of known names, classes with annotated fields), the template is
+    built from them, and the source is never executed. Anything else is code, which is executed only if `trust` covers
+    it. `name` is what error messages call the template.
 
-    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs. Raises `TemplateError`, with the
-    line if known, if the source is not a valid template for any other reason.
+    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs, and `TemplateError`, with the line
+    if known, if the template is invalid.
     """
     split = split_literals(source)
     template = find_template(split, source) if split is not None else None
@@ -54,9 +54,9 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template as `load_template` does, but without looking it up in the source cache.
+    """Load a template like `load_template`, without looking in the source cache.
 
-    If `split` (the result of `split_literals`) is passed, the parsed source is added to the cache.
+    Pass the result of `split_literals` as `split` to add it to the cache.
     """
     try:
         tree = parse_source(source)
@@ -77,7 +77,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
-    """Return the template for a declaration without executing its source. Raises `TemplateError` with the line."""
+    """Build a template from declarations. Raises `TemplateError` with the line."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -102,13 +102,13 @@ def _rebuild(declaration: Declaration, source: str) -> Template:
 
 
 def _run_trusted(tree: ast.Module, source: str) -> Template:
-    """Execute a trusted source and return its template. Raises `TemplateError` if the source fails or is invalid."""
+    """Execute a trusted source and return its template. Raises `TemplateError` if it fails or is invalid."""
     cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
 
 def _make_namespace() -> dict[str, object]:
-    """Return the values, keyed by name, of the names that a source may use without importing them."""
+    """Return the names that a source may use without importing them, with their values."""
     return {
         **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
@@ -123,11 +123,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Return the answer class defined by the trusted source `tree`, and its shape.
+    """Execute the trusted source `tree`, and return its answer class and shape.
 
-    The source is executed only once, unless its shape was dropped from the cache. It runs in its own module, which
-    already contains `names`, so that sources without imports work. Raises `TemplateError`, with the line, if the source
-    raises an error or does not define a class `Answer`.
+    It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
+    contains `names`, so that it needs no imports. Raises `TemplateError`, with the line, if it raises an error or has
+    no class `Answer`.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -136,9 +136,9 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 
 
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
-    """Execute a source in a module of its own, and return the shape of its answer class.
+    """Execute a source in its own module, and return the shape of its answer class.
 
-    Raises `TemplateError`, with the line if known, if the source raises an error or does not define a class `Answer`.
+    Raises `TemplateError`, with the line if known, if it raises an error or has no class `Answer`.
     """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
@@ -162,9 +162,9 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Return `tree` without imports of known names from `karenina*`, binding these names in `space` instead.
+    """Remove imports of known names from `karenina*`, and put these names in `space` instead.
 
-    Templates written for other versions of this project may import the names from modules that do not exist here.
+    Templates for other versions of this project may import them from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -179,7 +179,7 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
-    """Return the class `Answer` if it is defined in the module itself. Raises `TemplateError` if it is not."""
+    """Return the class `Answer` of a module. Raises `TemplateError` if it is not defined there."""
     classes = {
         name: value
         for name, value in vars(module).items()
@@ -191,7 +191,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
-    """Return the innermost line of `filename` in an error's traceback, or None if the file does not occur there."""
+    """Return the innermost line of `filename` in a traceback, if there is one."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -202,10 +202,10 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return all errors in a source, sorted by line. `first` is the error raised when the source was loaded.
+    """Return all errors in a source, sorted by line. `first` is the error from loading it.
 
-    To find the other errors, each field is loaded without the other fields. Nothing is executed. If `first` means that
-    the source is not trusted, it is returned only if there are no other errors.
+    To find the others, each field is loaded on its own. Nothing is executed. If `first` says that the source is not
+    trusted, it only counts if there are no other errors.
     """
     try:
         tree = ast.parse(source)
@@ -227,7 +227,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
-    """Return the source with the lines of `nodes` emptied, so that other lines keep their line numbers."""
+    """Empty the lines of `nodes` in the source, so that other lines keep their numbers."""
     lines = source.split("\n")
     for node in nodes:
         for place in range(node.lineno - 1, node.end_lineno or node.lineno):
@@ -248,12 +248,11 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
+    """Return the source of a class, renamed to `Answer`, or None if it would not define the same template.
 
-    Return None if the source cannot be read or is invalid, if the class uses its own name or names from outside, or if
-    the source defines another `key` or schema, as it may if the file defines several classes with this name. A source
-    that contains code is not executed, so its key and schema are not compared; instead, it must contain all methods of
-    the class. Imports of third-party primitives are added.
+    This happens if the source cannot be read, if it uses the class's own name or names from outside, or if it has
+    another `key` or schema because the file has several classes of this name. If it contains code, it is not executed
+    and these are not compared, but it must have all methods of the class. Imports of third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -275,7 +274,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
 
 
 def _rename_to_answer(source: str, name: str) -> str | None:
-    """Return the source with the class `name` renamed to `Answer`, or None if the class refers to itself by name."""
+    """Rename the class `name` to `Answer`. Returns None if the class refers to itself by name."""
     if name == "Answer":
         return source
     try:
@@ -291,7 +290,7 @@ def _rename_to_answer(source: str, name: str) -> str | None:
 
 
 def _import_primitives(source: str, module: str) -> str:
-    """Return the source, preceded by imports of the third-party primitives from `module` that it uses."""
+    """Add imports of the third-party primitives from `module` that the source uses."""
     around = vars(sys.modules[module])
     finder = _Names()
     with CLASS_BUILD_LOCK:
@@ -306,21 +305,21 @@ def _import_primitives(source: str, module: str) -> str:
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:
-    """Return whether the template's judge schema is the same as the shape's."""
+    """Return whether the template has the same judge schema as the shape."""
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
-    """Return whether all methods of a class start on these lines, so that no method was added from elsewhere."""
+    """Return whether all methods of a class are on these lines, and none was added from elsewhere."""
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in methods)
 
 
 def _is_standalone(source: str) -> bool:
-    """Return whether a source uses only names that are defined in it or need no import.
+    """Return whether a source only uses names that it defines or that need no import.
 
-    Names that are used inside functions are not checked.
+    Names used inside functions are not checked.
     """
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
@@ -331,7 +330,7 @@ def _is_standalone(source: str) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """A visitor that collects the names used when the class is defined, but not those used in its methods."""
+    """Collects the names used to define a class, but not those in its methods."""
 
     def __init__(self) -> None:
         self.loaded: set[str] = set()

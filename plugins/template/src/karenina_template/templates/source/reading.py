@@ -1,4 +1,4 @@
-"""Reads template sources: declarations are read without executing them, and anything else is rejected as code."""
+"""Reading template sources. Declarations are read without executing them, and anything else is code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
 def parse_source(source: str) -> ast.Module:
-    """Return the syntax tree of `source`. Raises `TemplateError` if the source is not valid Python."""
+    """Parse a source. Raises `TemplateError` if it is not valid Python."""
     try:
         with CLASS_BUILD_LOCK:
             return ast.parse(source)
@@ -62,10 +62,10 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Return the declarations in the source `tree`. `digest` is the SHA-256 hash of the source, used in trust errors.
+    """Read the declarations in a source. `digest` is its SHA-256 hash, for trust errors.
 
-    Raises `UntrustedTemplate` for code (everything except docstrings, imports of known names, and classes with
-    annotated fields or enumeration members), and `TemplateError` for invalid declarations.
+    Raises `UntrustedTemplate` for code, which is anything but docstrings, imports of known names, and classes with
+    annotated fields or enumeration members. Raises `TemplateError` for invalid declarations.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -95,7 +95,7 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
 
 
 def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
-    """Return the class `Answer`. Raises `TemplateError` if there is no such class."""
+    """Return the class `Answer`. Raises `TemplateError` if there is none."""
     answers = [item for item in declared.values() if isinstance(item, ModelDeclaration) and item.is_answer]
     named = [item for item in answers if item.name == "Answer"]
     if named:
@@ -104,9 +104,9 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
-    """Record the names imported by a statement, or check the class it defines.
+    """Record the names that a statement imports, or check the class that it defines.
 
-    Raises `UntrustedTemplate` for imports of unknown names, and for any other statement except docstrings.
+    Raises `UntrustedTemplate` for imports of unknown names, and for other statements except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -136,7 +136,7 @@ def _check_statement(statement: ast.stmt, scope: Scope) -> None:
 
 
 def _check_class(node: ast.ClassDef, scope: Scope) -> None:
-    """Raise `UntrustedTemplate` if a class contains code, such as a decorator or a method."""
+    """Raise `UntrustedTemplate` if a class contains code, such as a decorator or method."""
     if node.decorator_list:
         raise scope.code(
             node.decorator_list[0], f"class {node.name} has the decorator `@{shorten_source(node.decorator_list[0])}`"
@@ -162,9 +162,9 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
-    """Return the base of a class, or the two bases of an enumeration with a mixed-in type.
+    """Return the base of a class, or both bases of an enumeration with a mixed-in type.
 
-    Raises `UntrustedTemplate` if the class has no base, several bases, or a base that templates cannot have.
+    Raises `UntrustedTemplate` if there is no base, if there are too many, or if templates cannot have it.
     """
     names: list[str] = []
     for base in node.bases:
@@ -187,10 +187,7 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
-    """Return an enumeration's declaration.
-
-    Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code.
-    """
+    """Read an enumeration. Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code."""
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:
@@ -215,7 +212,7 @@ def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclara
 
 
 def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
-    """Return a member's value. Raises `TemplateError` if its type does not fit the enumeration's base."""
+    """Return the value of a member. Raises `TemplateError` if it does not fit the base of the enumeration."""
     allowed: Any = (
         str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
     )
@@ -229,9 +226,9 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return a class's declaration, including inherited fields and strategies.
+    """Read a class, including inherited fields and strategies.
 
-    Raises `TemplateError` for invalid declarations, and `UntrustedTemplate` for code.
+    Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -279,9 +276,9 @@ class _Strategy:
 
 
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    """Return the strategy declared in a class `VerificationStrategy`.
+    """Read the strategy in a class `VerificationStrategy`.
 
-    Raises `TemplateError` if no strategy is declared, and `UntrustedTemplate` for any other statement.
+    Raises `TemplateError` if there is none, and `UntrustedTemplate` for other statements.
     """
     strategy: _Strategy | None = None
     for statement in node.body:
@@ -303,10 +300,7 @@ def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
 
 
 def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
-    """Return a field's declaration.
-
-    Raises `TemplateError` if the field is invalid, and `UntrustedTemplate` if it is code.
-    """
+    """Read a field. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
     if name.startswith("_"):
         raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
     annotation = read_annotation(node.annotation, scope)
@@ -330,10 +324,7 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
 
 
 def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
-    """Return the rule of a `VerifiedField`.
-
-    Raises `TemplateError` with the field and line if an argument is invalid.
-    """
+    """Return the rule of a `VerifiedField`. Raises `TemplateError`, with field and line, if it is invalid."""
     try:
         return make_rule(
             values.get("ground_truth", UNSET),
@@ -347,8 +338,7 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField`, keyed by name, in three groups: its own, those of `Field`,
-    and plugin options.
+    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and options for plugins.
 
     Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -367,11 +357,10 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default set by `named`, the parameters of pydantic's `Field`.
+    """Return the constraints, sorted by name, and the default among parameters of pydantic's `Field`.
 
-    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for the parameters of
-    a `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for a parameter that may
-    contain code.
+    Those without effect on a template, such as `alias`, are dropped. `verified` is true for a `VerifiedField`. Raises
+    `TemplateError` for an unknown parameter, and `UntrustedTemplate` if it may contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -398,7 +387,7 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    """Return the declaration of a field defined with pydantic's `Field`.
+    """Read a field declared with pydantic's `Field`.
 
     Raises `TemplateError` if its arguments are invalid, and `UntrustedTemplate` if they are code.
     """
@@ -417,10 +406,7 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 
 def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
-    """Return a parameter's value, or None if the value is empty or None.
-
-    Raises `TemplateError` if it is not a string.
-    """
+    """Return the value of a parameter, or None if it is empty. Raises `TemplateError` if it is not a string."""
     if value is not None and not isinstance(value, str):
         raise TemplateError(f"{parameter} must be a string, not {value!r:.200}", line=node.lineno)
     return value or None
@@ -429,9 +415,9 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_reachable(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
-    """Check the names and rules of the answer's fields and of the models nested in the answer.
+    """Check the names and rules of the answer's fields and of the models nested in it.
 
-    Raises `TemplateError` for a reserved name or misplaced rule or if nothing is verified, and `UntrustedTemplate` for
+    Raises `TemplateError` for a reserved name or misplaced rule, or if nothing is verified, and `UntrustedTemplate` for
     a model that contains itself.
     """
     for name, item in answer.fields.items():
@@ -455,9 +441,9 @@ def _check_nested_models(
     scope: Scope,
     done: set[str],
 ) -> None:
-    """Check a model and the models nested in it.
+    """Check a model and those nested in it.
 
-    `above` contains the models that enclose it, and `done` contains those already checked. Raises `TemplateError` for a
+    `above` contains the models around it, and `done` those already checked. Raises `TemplateError` for a
     `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
     """
     for item in model.fields.values():
