@@ -1,6 +1,6 @@
-"""The core of Karenina: the contracts of stages and adapters, the plan of a run, and the pipeline.
+"""The core of Karenina: contracts for stages and adapters, the plan of a run, and the pipeline.
 
-Importing this package loads no plugin and no heavy library; public names are loaded on first use.
+Importing this package loads no plugins and no heavy libraries. Public names are loaded on first use.
 """
 
 from __future__ import annotations

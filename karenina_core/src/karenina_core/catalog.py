@@ -1,7 +1,7 @@
-"""The version of this project, and the catalog of everything that its packages provide, installed or not.
+"""The version of this project, and the catalog of everything its packages provide, installed or not.
 
-The catalog states which distribution to install for a name in a configuration. The file `catalog.json` is generated
-from the packages by `python scripts/catalog.py`; a test compares the two.
+The catalog says which distribution to install for a name in a configuration. `python scripts/catalog.py` generates
+`catalog.json` from the packages, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 __version__ = "0.1.0"
-"""The version of all members, which are released together; `scripts/release.py` writes it."""
+"""The version of all packages, which are released together. Written by `scripts/release.py`."""
 
 CORE: Final = "karenina-core"
 """The name of the core's distribution."""
 
 
 class AdapterDetails(TypedDict):
-    """What an adapter declares, whether or not the adapter is installed."""
+    """What an adapter declares, even if it is not installed."""
 
     description: str
     tier: str
@@ -27,11 +27,11 @@ class AdapterDetails(TypedDict):
 
 
 class Catalog(TypedDict):
-    """For each kind of name, the distribution that provides it.
+    """The distributions that provide each kind of name.
 
-    `recorders` contains the adapters that replay recordings, and `variables` the environment variables other than those
-    for settings. `members` contains all distributions of the project, each with the extra of `karenina` that installs
-    it, or None if it is always installed with `karenina`.
+    `recorders` are the adapters that replay recordings, and `variables` the environment variables that do not belong to
+    a setting. `members` are all distributions of the project, each with the extra of `karenina` that installs it, or
+    None if it is always installed.
     """
 
     stages: dict[str, str]
@@ -54,7 +54,7 @@ class Catalog(TypedDict):
 
 @cache
 def read_catalog() -> Catalog:
-    """Return the contents of `catalog.json`, which is read only once. Callers must not change them."""
+    """Return `catalog.json`. It is read once, and must not be changed."""
     from importlib.resources import files  # imported here because it slows down the start of the command line
 
     catalog: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
@@ -64,17 +64,17 @@ def read_catalog() -> Catalog:
 def official_first(distribution: str) -> bool:
     """Return a sort key that puts this project's distributions first.
 
-    In a conflict, the last distribution is suggested for blocking.
+    In a conflict, the last distribution is the one to block.
     """
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
-    """Return the command that installs a distribution, or a distribution with an extra such as `karenina-otel[otlp]`.
+    """Return the command that installs a distribution, possibly with an extra, such as `karenina-otel[otlp]`.
 
-    This project's own distributions are installed through `karenina` or its extras. A distribution that was installed
-    from a local folder is named by the folder's absolute path, because the package index may not have it, or may have
-    only older versions. Because of that path, results must not contain the command.
+    This project's distributions are installed through `karenina` or its extras. If a distribution was installed from a
+    local folder, the command contains the folder's path, because a package index may not have it. Do not write such a
+    command to results.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

@@ -1,4 +1,4 @@
-"""The core's exceptions. Each message states what is wrong, where, and what to do about it."""
+"""The core's exceptions. Messages say what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class KareninaError(Exception):
 
 
 class PluginError(KareninaError):
-    """Raised when a plugin needed by the configuration cannot be used."""
+    """Raised if a plugin that the configuration needs cannot be used."""
 
 
 class RunError(KareninaError):
-    """Raised to end the whole run, not just one item. Stages must not catch it."""
+    """Raised to end the whole run instead of one item. Stages must not catch it."""
 
 
 class ItemInterrupt(BaseException):
-    """Raised to abandon an item without a result, which is not an error of the item. Stages must not catch it."""
+    """Raised to give up an item without a result or an error. Stages must not catch it."""
 
 
 class UndeclaredArtifact(KareninaError):
-    """Raised when a stage accesses an artifact that it has not declared."""
+    """Raised if a stage uses an artifact that it has not declared."""
 
     def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ class UndeclaredArtifact(KareninaError):
 
 
 class UndeclaredSetting(KareninaError):
-    """Raised when a stage reads a setting that it neither owns nor lists in `reads`."""
+    """Raised if a stage reads a setting that it neither owns nor lists in `reads`."""
 
 
 class MissingArtifact(KareninaError):
@@ -44,15 +44,15 @@ class MissingArtifact(KareninaError):
 
 
 class NothingToRevise(KareninaError):
-    """Raised when a stage revises an artifact that no stage has produced."""
+    """Raised if a stage revises an artifact that nobody has produced."""
 
 
 class ArtifactTypeError(KareninaError):
-    """Raised when a stage sets an artifact to a value that does not have the key's type."""
+    """Raised if a stage sets an artifact to a value of the wrong type."""
 
 
 class MissingProduct(KareninaError):
-    """Raised when a stage has run without setting all the artifacts declared in its `produces`."""
+    """Raised if a stage has not set all the artifacts in its `produces`."""
 
 
 class ItemTimeout(KareninaError):
@@ -66,7 +66,7 @@ class ItemTimeout(KareninaError):
 
 
 class ConfigError(KareninaError):
-    """Raised when a configuration cannot be used. `problems` lists everything that is wrong with it."""
+    """Raised if a configuration cannot be used. `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -74,11 +74,11 @@ class ConfigError(KareninaError):
 
 
 class StructuredError(Exception):
-    """Raised when a judge returns no usable reply in any of its `tries`.
+    """Raised if a judge gives no usable reply in any of its `tries`.
 
-    `last_text` is the last reply, and `usage` contains the tokens of all tries. `complete` states whether the last
-    reply contained a complete JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call
-    may succeed later. `filtered` states whether the reply was ended by the content filter of the judge's provider.
+    `last_text` is the last reply, and `usage` the tokens of all tries. `complete` is true if the last reply was
+    rejected although its JSON was complete; otherwise, the call may succeed later. `filtered` is true if the content
+    filter of the judge's provider ended the reply.
     """
 
     def __init__(
@@ -93,12 +93,11 @@ class StructuredError(Exception):
 
 
 def describe_error(error: BaseException, of: object = None) -> str:
-    """Return an error as one sentence for a result.
+    """Describe an error in one sentence, for a result.
 
-    For Karenina's own errors, only the message is shown. For other errors, the class is included, because their
-    messages are often too short to be understood without it. If the traceback passes through the package of the object
-    `of`, the file and line in that package are added, except for errors that Karenina's own packages raise on purpose.
-    The errors in an exception group are joined.
+    Karenina's own errors are described by their message alone, and others also by their class. If the traceback passes
+    through the package of the object `of`, file and line are added, except for errors that Karenina raises on purpose.
+    The errors of an exception group are joined.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates
@@ -117,7 +116,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
 
 
 def _describe_place(error: BaseException, of: object) -> str:
-    """Return ` (FILE:LINE)` for the innermost traceback frame in the package of `of`, or an empty string."""
+    """Return ` (FILE:LINE)` for the innermost frame in the package of `of`, or an empty string."""
     package, place = type(of).__module__.partition(".")[0], ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))

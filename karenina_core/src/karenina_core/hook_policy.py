@@ -1,4 +1,4 @@
-"""The stability of hooks, and the check that a plugin was made for this version of the plugin interface."""
+"""The stability of hooks, and the version of the plugin interface that a plugin was made for."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class HookPolicy:
-    """A decorator for hook specifications that states their stability. Undecorated hooks have been stable since 0.1.
+    """A decorator for hook specifications that declares their stability.
 
-    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a message such as
-    "use X instead, until 0.3".
+    Without it, a hook has been stable since 0.1. A stable hook is changed or removed only after one minor release in
+    which it is `deprecated`, with a message such as "use X instead, until 0.3".
     """
 
     since: str = "0.1"
@@ -24,21 +24,21 @@ class HookPolicy:
     deprecated: str | None = None
 
     def __call__(self, spec: F) -> F:
-        """Attach this policy to a hook specification, and return the specification."""
+        """Attach this policy to a hook specification."""
         spec.__dict__["karenina_policy"] = self
         return spec
 
 
 def policy_of(spec: Callable[..., Any]) -> HookPolicy:
-    """Return the policy of a hook specification, or the default policy if none is attached."""
+    """Return the policy of a hook specification."""
     policy: HookPolicy = spec.__dict__.get("karenina_policy", HookPolicy())
     return policy
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return an error message if a plugin or module was made for another plugin interface version, or None.
+    """Return an error message if something was made for another version of the plugin interface.
 
-    The version is the attribute `karenina_api`; without it, there is no mismatch.
+    The version is its attribute `karenina_api`. Without one, there is no error.
     """
     version = getattr(thing, "karenina_api", API_VERSION)
     differs = f"it requires version {version} of the plugin interface, but this core has version {API_VERSION}"

@@ -1,4 +1,4 @@
-"""The markers for hook specifications and implementations, and the version number of the plugin interface."""
+"""The markers for hook specifications and implementations, and the version of the plugin interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import pluggy
 
 API_VERSION: Final = 1
-"""The version of the plugin interface. A plugin that sets `karenina_api` to another version is not loaded."""
+"""The version of the plugin interface. Plugins with another `karenina_api` are not loaded."""
 
 PROJECT: Final = "karenina"
 

@@ -1,7 +1,7 @@
-"""Namespaces: names owned by a third party start with its import package, as in `my_package.words`.
+"""Namespaces: names of third parties start with their import package, as in `my_package.words`.
 
 This applies to settings, fields of questions, traits and templates, adapter interfaces, primitives and trait kinds.
-Names owned by this project's own packages, or registered by a program without an installed plugin, have no prefix.
+Names of this project, and those that a program registers without a plugin, have no prefix.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
-"""A function that returns the installed entry points of all groups, discovered once per process."""
+"""Return the installed entry points of all groups. They are discovered once per process."""
 facts_of: Final = cache(attrgetter("metadata"))
-"""A function that returns the metadata of a distribution, parsed once per process and not at each access."""
+"""Return the metadata of a distribution. It is parsed once per process."""
 
 
 @cache
 def third_parties() -> frozenset[str]:
-    """Return the import packages of installed plugins that are not part of this project."""
+    """Return the import packages of installed plugins from third parties."""
     groups = (group for group in installed().groups if group.startswith("karenina."))
     packages = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
     return frozenset(packages - _members())
@@ -36,26 +36,23 @@ def third_parties() -> frozenset[str]:
 
 @cache
 def _members() -> frozenset[str]:
-    """Return the import names of all packages of this project, installed or not."""
+    """Return the import names of this project's packages, installed or not."""
     return frozenset(name.replace("-", "_") for name in read_catalog()["members"])
 
 
 def namespace(module: str) -> str:
-    """Return the prefix of the names owned by a module: `my_package.` for a third party, or an empty string."""
+    """Return the prefix of names from a module: `my_package.` for a third party, otherwise an empty string."""
     package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
 
 
 def namespace_of(owner: object) -> str:
-    """Return the prefix of the names owned by a module, class or object; see `namespace`."""
+    """Return the prefix of names from a module, class or object. See `namespace`."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside the namespace of `owner`.
-
-    `kind` states what is named, for the message.
-    """
+    """Raise `ValueError` if `name` is outside the namespace of `owner`. `kind` is what is named, for the message."""
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
@@ -65,7 +62,7 @@ def check_name(kind: str, name: str, owner: object) -> None:
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a plugin's settings model is neither from its own package nor from this project.
+    """Raise `ValueError` if a settings model is neither from the plugin's own package nor from this project.
 
     A plugin without a namespace may use any model.
     """
@@ -75,9 +72,9 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
 
 
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
-    """Return `values` with namespace tables flattened: `my_package: {words: 3}` becomes `my_package.words: 3`.
+    """Flatten namespace tables: `my_package: {words: 3}` becomes `my_package.words: 3`.
 
-    Names in `known` are not treated as namespaces. Raises `ValueError` for a name given in both forms.
+    Names in `known` are not namespaces. Raises `ValueError` if a name is given in both forms.
     """
     flat: dict[str, Any] = {}
     for name, value in values.items():
@@ -92,33 +89,29 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key in a file is a field owned by a plugin, or the table for a plugin's namespace.
+    """Return whether a key in a file is a field of a plugin, or the table of a plugin's namespace.
 
-    Every name that contains a dot counts as owned. `kind` determines which names without a dot are fields of this
-    project's plugins.
+    Any name with a dot is. For names without one, `kind` says which fields this project's plugins have.
     """
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 
 def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:
-    """Return the fields of `models` by full name, each with the model that defines it. None in `models` is ignored."""
+    """Return the fields of `models` by full name, with their models. None is ignored."""
     return {namespace_of(model) + name: model for model in models if model is not None for name in model.model_fields}
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Return an instance of `model`, taking the fields that it defines from `values` and ignoring other values.
+    """Create an instance of `model` from its fields in `values`, ignoring all others.
 
-    Raises pydantic's `ValidationError` if the values are invalid.
+    Raises pydantic's `ValidationError` if they are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why the field `name` has no owner, and how to fix this.
-
-    `owners` maps fields to the packages that own them.
-    """
+    """Explain why a field has no owner, and how to fix it. `owners` contains the packages of known fields."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"the plugin that owns this field is not installed: {install_command(owners[name])}"

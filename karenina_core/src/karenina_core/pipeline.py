@@ -1,7 +1,7 @@
-"""The pipeline, which runs the stages of a plan: first those of an answer, then those of each judge's item.
+"""The pipeline, which runs the stages of a plan for an answer and then for each of its judges.
 
-An error of a stage ends only its item. Errors that concern the whole run, such as a cancellation or Ctrl-C, are raised
-again (`is_interrupt`).
+If a stage fails, this only ends its item. Errors that concern the whole run, such as Ctrl-C, are raised again
+(`is_interrupt`).
 """
 
 from __future__ import annotations
@@ -41,16 +41,13 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return a function to be called with the stage's record when the stage ends, or None.
-
-        Called when a stage starts.
-        """
+        """Called when a stage starts. Return a function to call with its record when it ends, or None."""
 
 
 class Pipeline:
-    """Runs a plan for concurrent items.
+    """Runs a plan for items, many at a time.
 
-    Each item may take at most `item_timeout` seconds, or any time if it is None.
+    Each item may take up to `item_timeout` seconds; None means no limit.
     """
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
@@ -66,11 +63,10 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages and return the state shared by all judges. The caller must pass the state to
-        `end`.
+        """Run the stages of an answer, and return the state for all of its judges. Pass it to `end` afterwards.
 
-        The error of a stage is recorded in the state. If this method raises an exception or is cancelled, it ends the
-        state itself.
+        Errors of stages are recorded in the state. If this raises an exception or is cancelled, the state is ended
+        already.
         """
         now = time.monotonic()
         limit = self.item_timeout
@@ -83,9 +79,9 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the item-scope stages for an answer and return the result, which also records stage errors.
+        """Run the stages of a judge for an answer, and return the result. Errors of stages are part of it.
 
-        The item's `at_end` callbacks are called before this method returns, but not those of the answer.
+        `at_end` callbacks of the item are called before this returns, but not those of the answer.
         """
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
@@ -104,10 +100,9 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of the item or answer in reverse order, only once even if this method is called
-        again.
+        """Call the `at_end` callbacks of an item or answer in reverse order. A second call has no effect.
 
-        Errors raised by callbacks are only logged; interrupts are raised (see `is_interrupt`).
+        Errors of callbacks are logged. Interrupts are raised (see `is_interrupt`).
         """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
@@ -121,11 +116,11 @@ class Pipeline:
                 logger.warning("[%s] an at_end callback failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run the stages in order. Their records are added to `state` and returned.
+        """Run stages in order, and return their records. They are also added to `state`.
 
-        The error of a stage is recorded in `state`, and later stages are skipped unless they run after errors;
-        interrupts are raised (see `is_interrupt`). Processes that agents started in workspaces are ended after these
-        stages, so that an answer's tools cannot affect judges.
+        After an error, later stages are skipped unless they run after errors. Interrupts are raised (see
+        `is_interrupt`). Processes that agents started in workspaces are ended afterwards, so that the tools of an
+        answer cannot affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -157,10 +152,10 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return why the stage does not run for this item, or None if it does run.
+        """Return why the stage does not run for this item, or None if it does.
 
-        If `should_run` raises an exception, it is recorded as the item's error. Interrupts are raised (see
-        `is_interrupt`); `task` is the task in which the stage runs.
+        An exception from `should_run` becomes the item's error. Interrupts are raised (see `is_interrupt`). `task` is
+        the task in which the stage runs.
         """
         stage = planned.stage
         error = state.first_error()
@@ -185,10 +180,10 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run the stage, and return the error message if it failed, or None if it succeeded.
+        """Run a stage, and return the error message if it failed.
 
-        The first error is recorded as the item's error. Interrupts are raised (see `is_interrupt`); `task` is the task
-        in which the stage runs.
+        The first error becomes the item's error. Interrupts are raised (see `is_interrupt`). `task` is the task in
+        which the stage runs.
         """
         stage = planned.stage
         earlier = state.first_error()
@@ -221,7 +216,7 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        """Log a stage's failure and return its message, which becomes the item's error unless there already is one."""
+        """Log the failure of a stage, and return its message. It becomes the item's error if it is the first."""
         message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
@@ -240,9 +235,7 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. A stage that has not ended by then is cancelled, and `late` is
-    raised.
-    """
+    """Wait for a stage until the item's deadline. Then cancel it and raise `late`."""
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):
@@ -259,7 +252,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed, leaving out values about model calls if it made none."""
+    """Return the record of a stage that was executed. Without model calls, it has no values about them."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
@@ -283,7 +276,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:
-    """Return the values that are the same in every record of a stage."""
+    """Return what is the same in every record of a stage."""
     return {
         "name": planned.name,
         "slot": planned.slot.config_name if planned.slot is not None else None,
@@ -293,7 +286,7 @@ def _constant_values(planned: PlannedStage) -> dict[str, Any]:
 
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Return whether `error` ends more than the stage that raised it, so that it must be raised again.
+    """Return whether `error` must be raised again, because it ends more than the stage that raised it.
 
     Interrupts are:
 
@@ -302,8 +295,8 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     - `GeneratorExit` when the event loop is gone and closes the stage's coroutine;
     - exceptions raised by a signal handler (Ctrl-C, programs that exit on SIGTERM), at any point in the stage.
 
-    Any other exception, of whatever type, is the stage's own error and ends only its item. An exception group is an
-    interrupt if any of its parts is one.
+    All other exceptions are errors of the stage and end only its item. An exception group is an interrupt if any of its
+    parts is.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(is_interrupt(exception, task) for exception in error.exceptions)
@@ -317,7 +310,7 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
 
 
 def _is_raised_by_signal_handler(error: BaseException) -> bool:
-    """Return whether a signal handler raised `error`. Python runs handlers only in the main thread."""
+    """Return whether a signal handler raised `error`. Python runs these only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return False
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -327,6 +320,6 @@ def _is_raised_by_signal_handler(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    """Return the code of a handler that is a function, a method, or a partial call to a function or method."""
+    """Return the code of a handler: a function, a method, or a partial call to one."""
     code = getattr(getattr(handler, "func", handler), "__code__", None)
     return code if isinstance(code, CodeType) else None

@@ -1,6 +1,7 @@
-"""The plan: a question's stages in order, with the reasons. Planning has no side effects.
+"""The plan: a question's stages in order, with the reasons.
 
-Relations order the stages; ranks and names break ties, so that the same input always gives the same order.
+Relations order the stages, and ranks and names break ties, so that the same input always gives the same order. Planning
+has no side effects.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stage as a node in the graph.
+    """A stage in the graph.
 
-    `rank` is the rank of the stage's slot, or None for a stage without a slot, which is placed by its relations alone.
-    Such a stage gets at least the rank `lowest`: the highest rank of the slots in its `after`, including empty ones.
+    `rank` is the rank of its slot. A stage without a slot has None and is placed by its relations alone, with a rank of
+    at least `lowest`: the highest among the slots in its `after`, even empty ones.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Node:
 class Edge:
     """A relation between two stages: `first` comes before `second`.
 
-    `why` is the reason, and `artifact` is the artifact that the relation concerns, or None.
+    `why` is the reason, and `artifact` is the artifact that it concerns, if any.
     """
 
     first: str
@@ -59,12 +60,11 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Return the names in order, and any problems: a cycle, or an answer-scope stage that waits for an item-scope
-    stage.
+    """Sort the nodes, and return their names and any problems.
 
-    If there is a cycle, no names are returned. Among nodes whose predecessors have all been placed, those with answer
-    scope come first, then those with the lowest rank, then the first name. A node without a rank gets the highest rank
-    of the nodes it waits for, and comes after other nodes with that rank.
+    Problems are cycles, for which there are no names, and answer-scope stages that wait for item-scope stages. Of the
+    nodes that can come next, those with answer scope come first, then those of the lowest rank, then the first name. A
+    node without a rank has the highest rank of those it waits for, and comes after them.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
@@ -101,17 +101,14 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Return why the nodes in a cycle wait for each other.
-
-    In `cycle`, each node is followed by a node that waits for it.
-    """
+    """Explain why the nodes in a cycle wait for each other. Each is followed by one that waits for it."""
     steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"
 
 
 class PlanError(KareninaError):
-    """Raised with all `problems` of a plan, each stating what is wrong and which configuration line fixes it."""
+    """Raised with all `problems` of a plan. Each says what is wrong, and which configuration line fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("cannot make a plan:\n" + "\n".join(f"- {problem}" for problem in problems))
@@ -120,7 +117,7 @@ class PlanError(KareninaError):
 
 @dataclass(frozen=True, slots=True)
 class WaitsFor:
-    """A reason why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
+    """Why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
 
     artifact: str | None
     stage: str
@@ -129,7 +126,7 @@ class WaitsFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An installed stage that is not in the plan, and the reason why it is left out."""
+    """An installed stage that is not in the plan, with the reason."""
 
     name: str
     why: str
@@ -137,7 +134,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStage(StageAccess):
-    """A stage in a plan, with what the pipeline needs to run it and enforce its declarations."""
+    """A stage in a plan, with what the pipeline needs to run it and to enforce its declarations."""
 
     stage: Stage
     version: str
@@ -148,7 +145,7 @@ class PlannedStage(StageAccess):
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in the order in which they run, answer-scope stages first, and the stages left out."""
+    """The stages in the order in which they run, answer-scope stages first, and those left out."""
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -157,7 +154,7 @@ class Plan:
         return f"<Plan of {len(self.stages)} stages: {', '.join(self.names())}; {len(self.left_out)} left out>"
 
     def _repr_html_(self) -> str | None:
-        """Return the plan as HTML for a notebook, or None to show it as text instead."""
+        """Return the plan as HTML for a notebook, or None to show its text."""
         return to_html(self)
 
     def names(self) -> list[str]:
@@ -169,10 +166,9 @@ class Plan:
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-        """Return the folders outside the benchmark on which the result of `question` depends.
+        """Return the folders outside the benchmark that affect the result of `question`.
 
-        Raises `RunError` if a stage fails to return its folders, because stored results could not be checked without
-        them.
+        Raises `RunError` if a stage fails here, because stored results could not be checked.
         """
         folders: list[SourceFolder] = []
         for planned in self._with_source_folders:
@@ -192,7 +188,7 @@ class Plan:
         return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan in the form printed by `karenina plan --json`."""
+        """Return the plan as printed by `karenina plan --json`."""
         return {
             "stages": [
                 {
@@ -217,13 +213,12 @@ def make_plan(
     conflicts: Iterable[str] = (),
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
-    """Return the plan for `question` under `config`.
+    """Plan the stages for `question`.
 
-    `failures` contains the names of plugins that are not used, with the reasons; a failure is a problem only if a stage
-    with that name is needed. `conflicts` contains problems with names offered by several distributions. The order of
-    `offered` has no effect. `known` is a cache shared by questions, which stores plans by the names and distributions
-    of their stages; the `left_out` of a plan from the cache is that of the question for which it was made. Raises
-    `PlanError` listing all problems.
+    `failures` contains plugins that are not used, with the reasons; this matters only if their stage is needed.
+    `conflicts` contains problems with names that several distributions offer. The order of `offered` does not matter.
+    `known` is a cache of plans by the names and distributions of their stages; in a cached plan, `left_out` is that of
+    an earlier question. Raises `PlanError` with all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -242,11 +237,11 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan for the selected stages: their order and the reasons for it.
+    """Return the plan for the selected stages: their order, and the reasons for it.
 
-    `left_out` contains names of stages with the reasons why they are left out. `ranks` replaces the ranks of slots, by
-    stage name. Ranks are only used to break ties; tests permute them to prove this. Raises `PlanError` for a cycle, and
-    if an answer-scope stage waits for an item-scope stage.
+    `left_out` contains the reasons for stages that are left out. `ranks` replaces the ranks of slots by stage name.
+    They only break ties, and tests permute them to prove it. Raises `PlanError` for a cycle, and if an answer-scope
+    stage waits for an item-scope stage.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -261,9 +256,9 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node for a stage, its rank raised or lowered to fit the slots in the stage's `after` and `before`.
+    """Return the node for a stage. Its rank is adjusted to the slots in its `after` and `before`.
 
-    `ranks` replaces the ranks of slots, by stage name; None uses the slots' own ranks.
+    `ranks` replaces the ranks of slots by stage name, if given.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
@@ -278,9 +273,9 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between the stages as edges, and the producers, keyed by artifact name.
+    """Return all relations between the stages as edges, and the producers by artifact name.
 
-    `ranks` has the same meaning as in `order_stages`.
+    For `ranks`, see `order_stages`.
     """
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
@@ -291,7 +286,7 @@ def make_edges(
 
 
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
-    """Yield an edge for each relation declared in the `after` and `before` of `one`."""
+    """Yield an edge for each relation in the `after` and `before` of `one`."""
     for other in selected:
         if other is one:
             continue
@@ -303,9 +298,9 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield the edges to `one` from the producers and revisers of the artifacts that `one` reads or revises.
+    """Yield the edges to `one` from stages that produce or revise artifacts it reads or revises.
 
-    If `one` reads everything, yield edges from all other stages.
+    If `one` reads everything, these are all other stages.
     """
     stage = one.stage
     if stage.optional is ANY:
@@ -330,9 +325,9 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges`, plus edges that chain the revisers of each artifact in the order given by the existing edges.
+    """Return `edges` with more edges that order the revisers of each artifact.
 
-    `ranks` has the same meaning as in `order_stages`.
+    For `ranks`, see `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
@@ -349,10 +344,7 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return the chosen stage in the form needed by the pipeline.
-
-    `producers` maps artifacts to the stages that produce them.
-    """
+    """Return a stage in the form needed by the pipeline. `producers` contains stages by artifact."""
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

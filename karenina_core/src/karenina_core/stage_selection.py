@@ -1,4 +1,4 @@
-"""Selection of the stages in a question's plan by slot rules, and the reasons why others are left out."""
+"""Selecting the stages of a plan by slot rules, with the reasons for leaving others out."""
 
 from __future__ import annotations
 
@@ -71,10 +71,9 @@ class SelectedStage:
 
 @dataclass(slots=True)
 class StageSelection:
-    """The selected stages, the stages left out with the reasons, the problems, and the slots that stay empty.
+    """The selected stages, those left out with the reasons, the problems, and the slots that stay empty.
 
-    `candidates` contains all stages offered by plugins, and `failures` the plugins that are not used, as passed to
-    `select`.
+    `candidates` contains all stages that plugins offer, and `failures` the plugins that are not used.
     """
 
     config: VerificationConfig
@@ -87,10 +86,9 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages named in the configuration for a slot; `here` contains the stages offered for the slot.
+        """Select the stages that the configuration names for a slot. `here` are those offered for it.
 
-        A name that is not a stage for this slot is a problem with the plan. Stages in `here` that are not named are
-        left out.
+        Other stages in `here` are left out. A name that is not a stage for this slot is a problem.
         """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
@@ -108,11 +106,9 @@ class StageSelection:
         self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage for a single-stage slot: the included stage with the highest precedence, or
-        otherwise a fallback.
+        """Select the stage for a slot that takes one: the included one with the highest precedence, or a fallback.
 
-        If there is no such stage, or several have the same precedence, the slot stays empty, which is a problem with
-        the plan.
+        If there is none, or several have the same precedence, the slot stays empty, which is a problem.
         """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
@@ -146,7 +142,7 @@ class StageSelection:
         self.problems.append(f"slot {slot.config_name} needs a stage, but none was selected{cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
-        """Select the stages in `here` that are included in the plan, and leave out the others."""
+        """Select the stages in `here` that are included, and leave out the others."""
         for offer in here:
             answer = self._is_included(offer)
             if answer:
@@ -155,7 +151,7 @@ class StageSelection:
                 self.left_out.append((offer.stage.name, _why_not(answer)))
 
     def check_traits_have_stages(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Add a problem if the question has rubric traits that no selected stage in `here` scores."""
+        """Add a problem if the question has traits that no selected stage in `here` scores."""
         selected = [offer for offer in here if offer in self.stages]
         traits = [
             trait.name
@@ -174,10 +170,10 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether the stage belongs to the plan. An exception from `included` becomes a problem with the plan.
+        """Return whether the stage belongs to the plan. An exception from `included` is a problem.
 
-        A stage that does not define `included` is included, except in a single-stage slot, where installing a plugin
-        must not change anything by itself.
+        A stage without `included` belongs to it, except in a slot that takes one stage, where installing a plugin must
+        not change anything by itself.
         """
         if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")
@@ -196,8 +192,9 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Add a problem for each artifact with several producers or types, and for each stage that does not produce
-        what its slot requires.
+        """Add a problem for each artifact with several producers or types.
+
+        A stage that does not produce what its slot requires is a problem too.
         """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
@@ -228,10 +225,10 @@ class StageSelection:
                 self.problems.append(f"the artifact {name!r} has several types ({views}); block one of these plugins")
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require artifacts not produced by any selected stage, or report them as problems.
+        """Leave out stages whose required artifacts no selected stage produces.
 
-        A stage is left out if the producer of its artifact is installed but left out. It is a problem if no installed
-        stage produces the artifact, if the configuration names the stage (`named`), or if its slot must have a stage.
+        This is a problem if no installed stage produces the artifact, if the configuration names the stage (`named`),
+        or if its slot must have one.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -265,11 +262,11 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts they need.
+    """Select stages by evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
 
-    `failures` maps names of plugins to the reasons why they are not used; a reason is a problem only if the plugin's
-    stage is needed. `conflicts` contains problems with names offered by several distributions, because it is not known
-    which distribution the user meant. Problems are returned with the selection, not raised.
+    `failures` contains plugins that are not used, with the reasons; this matters only if their stage is needed.
+    `conflicts` contains problems with names that several distributions offer, since it is not clear which one is meant.
+    Problems are part of the selection and not raised.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -299,9 +296,9 @@ def select(
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
-    """Return one instance of each stage class, sorted by name, and the problems: names that are offered twice.
+    """Create an instance of each stage class, sorted by name.
 
-    Stages with such a name are left out.
+    Names that are offered twice are left out, and returned as problems.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in offered:
@@ -322,7 +319,7 @@ def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedS
 
 
 def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
-    """Return why there is no stage called `name`, and how to fix this."""
+    """Explain why there is no stage called `name`, and how to fix it."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
     if (owner := read_catalog()["stages"].get(name)) is not None:
@@ -331,25 +328,25 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
 
 
 def _fills(name: str, slot: Slot) -> bool:
-    """Return whether `name` is a stage for `slot` from this project, installed or not."""
+    """Return whether this project has a stage of this name for `slot`, installed or not."""
     return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
 def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
-    """Return the commands that install stages for `slot`, leaving out distributions that are `present`."""
+    """Return the commands that install stages for `slot`, except for distributions that are `present`."""
     owners = sorted({owner for name, owner in read_catalog()["stages"].items() if _fills(name, slot)} - set(present))
     return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
 
 def _why_not(answer: object) -> str:
-    """Return the reason in `answer` (a stage's `Skip` or False), or a general sentence if it contains no reason."""
+    """Return the reason in a stage's answer, or a general sentence if there is none."""
     return getattr(answer, "why", None) or "the stage is not included for this configuration and question"
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
-    """Return why no selected stage produces an artifact, and how to fix this.
+    """Explain why no selected stage produces an artifact, and how to fix it.
 
-    `left_out` contains the names of its producers that are not in the plan.
+    `left_out` contains the producers that are not in the plan.
     """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"

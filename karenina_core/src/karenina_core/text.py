@@ -13,15 +13,15 @@ _SHOWN_PROBLEMS: Final = 8
 
 @singledispatch
 def to_html(_value: object) -> str | None:
-    """Return a value as HTML for a notebook, or None if no distribution has registered a function for its type."""
+    """Return a value as HTML for a notebook, or None if nothing is registered for its type."""
     return None
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
-    """Return `; did you mean 'x'?` with the known name nearest to `name`, or otherwise `listed` or a list of
-    the known names.
+    """Return `; did you mean 'x'?` with the nearest known name.
 
-    A list of more than 30 names is cut to 20. Returns an empty string if there are no known names.
+    Without one, returns `listed` or a list of the known names. Of more than 30 names, 20 are listed. Empty if there are
+    no known names.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -35,13 +35,13 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
 
 
 def list_names(known: Iterable[str]) -> str:
-    """Return names, sorted and separated by commas. A list of more than 30 names is cut to 20."""
+    """Return names, sorted and separated by commas. Of more than 30 names, 20 are listed."""
     names = sorted(known)
     return ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
 
 
 def is_one_edit_away(word: str, other: str) -> bool:
-    """Return whether two words differ by exactly one inserted, removed or changed character, or one swapped pair."""
+    """Return whether two words differ by one inserted, removed or changed character, or one swapped pair."""
     start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
     start = min(len(word), len(other)) if start is None else start
     rest, others = word[start:], other[start:]
@@ -50,18 +50,18 @@ def is_one_edit_away(word: str, other: str) -> bool:
 
 
 def join_problems(problems: Sequence[str]) -> str:
-    """Return the first eight problems as one line, followed by the number of any further problems."""
+    """Return the first eight problems on one line, with the number of others."""
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def compose(text: str) -> str:
-    """Return `text` normalized to NFC, the form used to match ids, question texts, keywords and names."""
+    """Normalize `text` to NFC, for comparing ids, question texts, keywords and names."""
     return text if text.isascii() else normalize("NFC", text)
 
 
 def replace_surrogates(text: str) -> str:
-    """Return `text` with each lone surrogate, which UTF-8 cannot encode, replaced by U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -70,7 +70,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """Return the JSON value with `replace_surrogates` applied to all strings in it, including keys."""
+    """Apply `replace_surrogates` to all strings in a JSON value, including keys."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

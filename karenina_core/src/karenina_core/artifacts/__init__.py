@@ -1,1 +1,1 @@
-"""Artifacts exchanged by stages, their keys, and the thirteen slots."""
+"""Artifacts, their keys, and the thirteen slots."""

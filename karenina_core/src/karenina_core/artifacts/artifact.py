@@ -1,6 +1,6 @@
 """Artifacts, the typed values that stages pass to each other, and the thirteen slots for stages.
 
-The rules for slots are in `stage_selection`. This module does not import anything, so that listing plugins stays fast.
+For the rules of slots, see `stage_selection`. To keep listing plugins fast, this module imports nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_
 class ArtifactKey(Generic[T]):
     """The name and type of an artifact.
 
-    Keys are equal if their names are equal; planning fails if stages declare the same name with different types. `type`
-    is checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field
-    of the result: setting the artifact fills `result.<section>.<field>`.
+    Keys with the same name are equal, and must have the same type. `type` is checked when a value is set; None is
+    always accepted and means "no value". If a key has a `section`, its artifact is also the field
+    `result.<section>.<field>` of the result.
 
-    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` states how to get a
-    valid value, and is appended to the error raised for a value of the wrong type. Raises `ValueError` if the name is
-    empty or has surrounding spaces.
+    Third-party keys start with the name of their package: `ArtifactKey("my_package.words", int)`. `cure` says how to
+    get a valid value, and is added to the error for an invalid one. Raises `ValueError` if the name is empty or has
+    surrounding spaces.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -38,9 +38,9 @@ class ArtifactKey(Generic[T]):
         self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
-        """Return whether `value` is None or of the key's type.
+        """Return whether `value` is None or has the key's type.
 
-        A bool does not count as an int, but an int counts as a float.
+        An int is accepted as a float, but a bool is not accepted as an int.
         """
         if value is None or self.type is object:
             return True
@@ -64,7 +64,7 @@ AnyKey = ArtifactKey[Any]
 
 
 class AllArtifacts(frozenset[AnyKey]):
-    """The type of `ANY`, which means every artifact of any stage (see `Stage.optional`)."""
+    """The type of `ANY`, which stands for all artifacts (see `Stage.optional`)."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, ArtifactKey)
@@ -79,9 +79,9 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
 
 class Slot(Enum):
-    """The slots of the pipeline, in their usual order.
+    """The slots of the pipeline in their usual order.
 
-    A slot's value is its rank, used only to break ties in a plan.
+    The value is a rank, which only breaks ties in a plan.
     """
 
     VALIDATE_TEMPLATE = 1
@@ -105,7 +105,7 @@ class Slot(Enum):
 
     @property
     def hook(self) -> str:
-        """The name of the hook through which plugins offer stages for this slot."""
+        """The hook for offering stages for this slot."""
         return f"karenina_{self.config_name}"
 
 
@@ -113,5 +113,5 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 
 
 def find_slot(name: str) -> Slot | None:
-    """Return the slot with this configuration name, ignoring case, or None if there is no such slot."""
+    """Return the slot with this configuration name, ignoring case, or None if there is none."""
     return Slot.__members__.get(name.upper())

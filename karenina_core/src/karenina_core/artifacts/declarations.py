@@ -1,6 +1,6 @@
-"""Validation of stage declarations when a plugin offers a stage, so that no mistake goes unnoticed.
+"""Checking the declarations of stages when a plugin offers them, so that no mistake goes unnoticed.
 
-Stage classes are checked by their attributes, because this module belongs to a lower layer than `Stage`.
+This module is below `Stage`, so it looks at attributes rather than the class.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
 _LONG: Final = 8
-"""The minimum length of a method name at which a name one edit away is taken for a typo, not a coincidence."""
+"""Longer method names that are one edit away from a known name are taken for a typo."""
 
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
-    """Return a function that checks whether a value is a (possibly empty) set of instances of these types."""
+    """Return a function that checks for a set of instances of these types. It may be empty."""
     return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
 def _is_model(value: Any) -> bool:
-    """Return whether `value` is a class with `model_fields`, as pydantic models have."""
+    """Return whether `value` is a class with `model_fields`, like a pydantic model."""
     return isinstance(value, type) and hasattr(value, "model_fields")
 
 
@@ -59,17 +59,17 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "Outcome.STAGE_ERROR",
     ),
 }
-"""The rule of each declaration: a check of its value, a description of valid values, and an example for the message.
+"""For each declaration: a check of its value, a description of valid values, and an example for the message.
 
-If the example is None, the message shows the given value as a set.
+If there is no example, the message shows the given value as a set.
 """
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a slot other than the hook's.
-    Raises `ValueError` if one of its settings models is outside the plugin's namespace.
+    Raises `PluginError` if it is not a stage class with a name, or if it declares another slot. Raises `ValueError` if
+    one of its settings models is outside the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
@@ -86,18 +86,17 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
 
 
 def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
-    """Return the interface name of an adapter. Raises `ValueError` if the name is outside the plugin's namespace."""
+    """Return the interface name of an adapter. Raises `ValueError` if it is outside the plugin's namespace."""
     interface = str(spec.interface)
     check_name("interface", interface, plugin)
     return interface
 
 
 def why_refused(stage: Any) -> str | None:
-    """Return what is wrong with a stage class's declarations, with the lines that fix it, or None if they are valid.
+    """Return what is wrong with the declarations of a stage class and how to fix it, or None if nothing is.
 
-    This includes values of the wrong type, and methods that are missing or cannot be called. It also includes
-    attributes whose names are one edit away from a declaration and whose values are sets, keys, slots or settings
-    models, because such attributes would have no effect.
+    Values must have the right types, and methods must exist and be callable. Attributes that look like misspelled
+    declarations are reported too, because they would have no effect.
     """
     problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
     where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) has invalid declarations"
@@ -105,7 +104,7 @@ def why_refused(stage: Any) -> str | None:
 
 
 def _wrong_values(stage: type[Any]) -> Iterator[str]:
-    """Yield a message for each declaration that has no value or a value of the wrong type, with the line to write."""
+    """Yield a message for each declaration with a missing or invalid value."""
     for name, (accepts, expected, example) in _RULES.items():
         value = getattr(stage, name, None)
         if not accepts(value):
@@ -121,7 +120,7 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
 
 
 def _mistyped_names(stage: type[Any]) -> Iterator[str]:
-    """Yield a message for each attribute that is probably a misspelt declaration, with the line to write."""
+    """Yield a message for each attribute that is probably a misspelled declaration."""
     own, inherited = _attributes(stage)
     for name, value in own.items():
         near = None if name in inherited else _nearest(name, _RULES)
@@ -132,9 +131,9 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
 
 
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
-    """Yield a message for each method that is missing, misspelt or of the wrong kind, with the line to write.
+    """Yield a message for each method that is missing, misspelled or of the wrong kind.
 
-    A constructor that needs arguments is also reported.
+    A constructor that needs arguments is wrong too.
     """
     own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
     missing = [name for name in dir(stage) if _is_missing(stage, name)]
@@ -161,7 +160,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
-    """Return whether the method is missing: it is abstract, and the stage inherits the `execute` that calls it."""
+    """Return whether a method is still abstract, although the inherited `execute` calls it."""
     owner = next(base for base in stage.__mro__ if name in vars(base))
     if not getattr(vars(owner)[name], "__isabstractmethod__", False):
         return False
@@ -169,7 +168,7 @@ def _is_missing(stage: type[Any], name: str) -> bool:
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the stage's public attributes and, in a second dictionary, the attributes of the core's base classes."""
+    """Return the stage's public attributes, and those of the core's base classes."""
     own, inherited = dict[str, Any](), dict[str, Any]()
     for base in stage.__mro__[-2::-1]:
         attributes = inherited if base.__module__ == _BASES else own
@@ -178,20 +177,19 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the first `known` name that is exactly one edit away from `name`, or None if there is none."""
+    """Return the first `known` name that is exactly one edit away from `name`, if any."""
     return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 
 def _items(value: object) -> Iterable[object]:
-    """Return `value` if it is a set, list, tuple or dictionary, or otherwise a list containing only `value`."""
+    """Return the items of a set, list, tuple or dictionary. Any other value is the only item."""
     return value if isinstance(value, Set | list | tuple | dict) else [value]
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as source text, with constants of the stage's module shown by name and other values cut to
-    200 characters.
+    """Return a value as source code. Constants of the stage's module are shown by name.
 
-    With `slots`, the names of slots are written as members of `Slot`.
+    Anything else is cut to 200 characters. With `slots`, names of slots become members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, item, slots=slots) for item in value)

@@ -1,6 +1,6 @@
-"""`ArtifactKeys`: the keys of the artifacts exchanged by the shipped stages.
+"""The keys of the artifacts that the built-in stages exchange.
 
-A key with a section is also a field of the result: setting the artifact sets the field.
+If a key has a section, its artifact is also a field of the result.
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template filled in by a judge, as returned by `BoundTemplate.bind`."""
+    """A template filled in by a judge, from `BoundTemplate.bind`."""
 
     def verify(self) -> object:
-        """Return True if the answer is correct, False if it is wrong, or any other value if this is undecided."""
+        """Return True if the answer is correct, False if it is wrong, and anything else if it is undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, keyed by field name.
-
-        None means that the field is undecided.
-        """
+        """Return whether each verified field is correct, by name. None means undecided."""
 
 
 @runtime_checkable
 class BoundTemplate(Protocol):
-    """A template bound to its question, as created by karenina-template."""
+    """A template bound to its question, created by karenina-template."""
 
     @property
     def template_id(self) -> str:
@@ -46,26 +43,26 @@ class BoundTemplate(Protocol):
         """The fields that a judge fills in."""
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the field options owned by plugins (`Stage.field_settings`), by field and full name."""
+        """Return the options for plugins (`Stage.field_settings`), by field and full name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the template filled in with a judge's `values`.
+        """Return the template filled in with a judge's values.
 
-        Raises pydantic's `ValidationError` if the values are invalid.
+        Raises pydantic's `ValidationError` if they are invalid.
         """
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the values that a judge fills in."""
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truth for each field as a JSON value, keyed by field name."""
+        """Return the ground truth of each field as a JSON value."""
 
     def extracted(self, answer: Any) -> dict[str, Any]:
-        """Return the value that a judge extracted for each field as a JSON value, keyed by field name."""
+        """Return the value that a judge extracted for each field, as a JSON value."""
 
 
 class ArtifactKeys:
-    """The standard keys. A value of None means that the stage ran but had no value to set."""
+    """The standard keys. None means that the stage ran but had no value to set."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
@@ -125,7 +122,7 @@ class ArtifactKeys:
 
     # Verification (slot 8)
     FIELD_VERIFICATION_RESULT: Final = ArtifactKey[bool | None]("field_verification_result", bool)
-    """Whether the fields pass. None if that cannot be decided; FIELD_VERIFICATION_ERROR then has the reason."""
+    """Whether the fields pass. If it is None, FIELD_VERIFICATION_ERROR says why that cannot be decided."""
     FIELD_RESULTS: Final = ArtifactKey["FieldResults | None"]("field_results", dict, "template")
     FIELD_SCORES: Final = ArtifactKey["FieldScores | None"]("field_scores", dict, "template")
     FIELD_VERIFICATION_ERROR: Final = ArtifactKey[str | None]("field_verification_error", str, "template")

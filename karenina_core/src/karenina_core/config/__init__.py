@@ -1,7 +1,7 @@
-"""The configuration: flat names that users set, each owned by the core or by a single plugin.
+"""The configuration: flat names that users set, each owned by the core or a plugin.
 
-The core owns the names read by several distributions; every other name belongs to the settings model of a stage. A
-value is taken from the first of these sources that sets it: arguments, the environment, a file, the owner's default.
+The core owns names that several distributions read, and all others belong to the settings model of a stage. A value is
+taken from the arguments, the environment, a file, or the owner's default, in this order.
 """
 
 from karenina_core.config.setting_owners import (

@@ -1,7 +1,7 @@
-"""All settings with their names, owners and declarations.
+"""All settings, with their names, owners and declarations.
 
-The core owns the settings read by several distributions (`CoreSettings`). This module also parses values from the text
-of environment variables and command-line options.
+The core owns the settings that several distributions read (`CoreSettings`). This module also parses values from
+environment variables and command-line options.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PluginSelection(StrictSettings):
 
 
 class CoreSettings(BaseModel):
-    """The settings owned by the core because they are read by several distributions."""
+    """The settings that several distributions read, and that the core therefore owns."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
@@ -104,9 +104,9 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
-        """Return the slots, wrapping any stage name that is given alone in a tuple.
+        """Wrap a stage name that is given alone in a tuple.
 
-        A value that is not a mapping is returned unchanged, for pydantic to reject.
+        Anything but a mapping is left for pydantic to reject.
         """
         if isinstance(value, Mapping):
             return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
@@ -115,7 +115,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Return `value`. Raises `ValueError`, suggesting the nearest slot name, if a key does not name a slot."""
+        """Raise `ValueError` if a key is not a slot, suggesting the nearest name."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"unknown slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
@@ -124,7 +124,7 @@ class CoreSettings(BaseModel):
     @field_validator("answering_models", "parsing_models")
     @classmethod
     def _ids_differ(cls, value: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
-        """Return `value`. Raises `ValueError` if two models have the same id."""
+        """Raise `ValueError` if two models have the same id."""
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
@@ -133,7 +133,7 @@ class CoreSettings(BaseModel):
 
 
 PREFIX: Final = "KARENINA_"
-"""The prefix of environment variables that set a configuration name."""
+"""The prefix of environment variables for settings."""
 _json: Final = TypeAdapter(Any).validate_json
 
 
@@ -148,34 +148,34 @@ class Setting:
 
     @property
     def field(self) -> str:
-        """The name of the setting's field in its settings model, without a namespace."""
+        """The name of the field in the settings model, without a namespace."""
         return self.name.rpartition(".")[2]
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables for the setting, of which the first that is set is used."""
+        """The environment variables for the setting. The first that is set is used."""
         own = declared(self.info, "env")
         usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting, which is true unless its settings model declares otherwise.
+        """Whether results depend on the setting. True unless its model says otherwise.
 
-        Limits, timeouts and the like are declared with `Field(..., json_schema_extra={"changes_results": False})`.
+        Declare limits, timeouts and the like with `Field(..., json_schema_extra={"changes_results": False})`.
         """
         return declared(self.info, "changes_results") is not False
 
     @property
     def allowed_in_files(self) -> AllowedInFiles:
-        """The values that a benchmark may set without the user's trust, or `never` if the setting has no mark."""
+        """Which values a benchmark may set without the user's trust. By default, none."""
         return mark_of(self.model, self.field) or "never"
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`, or None if there is none.
+        """The benchmark field that overrides the setting, such as `workspace_root`, if there is one.
 
-        Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
+        Declare it with `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
         field: str | None = declared(self.info, "follows")
         return field
@@ -187,15 +187,15 @@ class Setting:
 
     @property
     def meaning(self) -> str:
-        """The description in one sentence, or an empty string if there is none."""
+        """The description in one sentence, which may be empty."""
         return self.info.description or ""
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and the active plugins, keyed by name.
+    """Return all settings of the core and the active plugins, by name.
 
-    Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
-    models own the same name, or if a program's own model uses the name of a setting belonging to this project.
+    Those of third parties start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
+    settings models own the same name, or if a program's own model uses a name of this project.
     """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -221,9 +221,9 @@ def all_settings() -> dict[str, Setting]:
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings keyed by full name. Third-party settings may also be in a table named after their package.
+    """Return the settings by full name. Those of third parties may also be in a table named after their package.
 
-    Raises `ConfigError` for a name given in both forms.
+    Raises `ConfigError` if a name is given in both forms.
     """
     try:
         return flatten(values, {*CoreSettings.model_fields, *read_catalog()["settings"]})
@@ -232,7 +232,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with alternative names replaced by the `translate` methods of the settings models, if any."""
+    """Replace alternative names of settings, with the `translate` methods of the settings models."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -240,17 +240,16 @@ def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
-    """Return the settings models of plugins, stages and hook owners, each with its distribution."""
+    """Return the settings models of plugins, stages and hook owners, with their distributions."""
     models = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
     models += [(offer.value.settings, offer.distribution) for offer in plugins.of_kind("stage") if offer.value.settings]
     return [*models, *plugins.settings.items()]
 
 
 def prompt_tasks() -> frozenset[str]:
-    """Return the valid keys of `prompt_config`: the names of prompt tasks and their families.
+    """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
 
-    This includes the tasks of this project's packages that are not installed, because instructions for a missing stage
-    are as harmless as those for a stage that is switched off.
+    Tasks of packages that are not installed are included. Instructions for them do no harm.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -258,9 +257,9 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return a suffix for errors about unknown names, or an empty string if no plugin failed to load.
+    """Return a note for errors about unknown names, saying which plugins failed to load and why.
 
-    The suffix states which of `plugins` (by default, the active plugins) failed to load and why.
+    It is empty if none did. By default, this is about the active plugins.
     """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
@@ -270,9 +269,9 @@ def not_loaded(plugins: Plugins | None = None) -> str:
 def read_environment() -> Iterator[tuple[str, Any]]:
     """Yield the names and values of settings from environment variables.
 
-    A value that is not valid JSON is used as a string: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3`
-    both work. `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown `KARENINA_...` variable is yielded under
-    its own name, so that the configuration reports it.
+    Values are JSON or, failing that, strings: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
+    `KARENINA_PLUGINS` is left to `Selection.of`. Other unknown variables are yielded under their own name, so that the
+    configuration reports them.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -285,19 +284,19 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`.
+    """Parse the value in `name=text`.
 
-    This is `text` itself if the setting takes strings, paths or literals, or otherwise the result of `read`, which
-    parses JSON by default and is also used for unknown names. If `read` raises `ValueError`, `text` itself is returned.
+    For settings that accept strings, paths or literals, this is `text` itself. For all others, it is parsed with
+    `read`, by default as JSON. If that raises `ValueError`, it is `text`.
     """
     setting = all_settings().get(name)
     return _read_value(text, setting.info.annotation if setting is not None else None, read)
 
 
 def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Return `text` if the annotation allows strings, paths or literals, or otherwise the result of `read`.
+    """Parse `text` with `read`, unless the annotation accepts strings, paths or literals.
 
-    Returns `text` unchanged if `read` raises `ValueError`.
+    If this raises `ValueError`, returns `text`.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

@@ -39,9 +39,9 @@ _PLAIN = {
 class VerificationConfig(BaseModel):
     """The configuration of a run.
 
-    Takes every name printed by `karenina config` as a keyword argument: `VerificationConfig(answering_models=[...],
-    abstention_enabled=True)`. Names that are not given are taken from the environment. Raises `ConfigError` listing all
-    problems: unknown names (with the closest match, or the plugin that provides the name) and invalid values.
+    Every name printed by `karenina config` is a keyword argument: `VerificationConfig(answering_models=[...],
+    abstention_enabled=True)`. Those that are not given are taken from the environment. Raises `ConfigError` with all
+    problems: unknown names, with the closest match or the plugin that provides them, and invalid values.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -58,9 +58,9 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings, including defaults, keyed by full name.
+        """Return the values of all settings with defaults, by full name.
 
-        Raises `ConfigError` listing every problem, not only the first.
+        Raises `ConfigError` with all problems.
         """
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration must be a table of names and values, not a {type(values).__name__}"])
@@ -86,9 +86,9 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return a settings model filled in with the values in this configuration.
+        """Return the settings model `model` with the values of this configuration.
 
-        The values are not validated again, and later calls return the same object.
+        Nothing is validated again, and the same object is returned each time.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
@@ -102,7 +102,7 @@ class VerificationConfig(BaseModel):
         return self.section(CoreSettings)
 
     def has(self, name: str) -> bool:
-        """Return whether the setting exists, meaning that its owner is installed."""
+        """Return whether the setting exists, which means that its owner is installed."""
         return name in self._values
 
     def setting(self, name: str) -> Any:
@@ -116,7 +116,7 @@ class VerificationConfig(BaseModel):
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with some values changed, validated like a new configuration. Defaults are computed again.
+        """Return a copy with other values, validated like a new configuration.
 
         The changed names no longer count as set by a benchmark file. Raises `ConfigError` for unknown names and invalid
         values.
@@ -127,11 +127,11 @@ class VerificationConfig(BaseModel):
 
     @property
     def benchmark_names(self) -> frozenset[str]:
-        """The names whose values come from a benchmark file, possibly someone else's, rather than from the user."""
+        """The names set by a benchmark file, possibly someone else's, rather than by the user."""
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark only these names as set by a benchmark file, and return this configuration itself, not a copy."""
+        """Mark just these names as set by a benchmark file. Returns the same configuration, not a copy."""
         self._from_benchmark = frozenset(names)
         return self
 
@@ -143,11 +143,11 @@ class VerificationConfig(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return the value of a setting. Use `section` for typed access to the same values."""
+            """Return the value of a setting. For typed access, use `section`."""
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix this."""
+    """Explain why a name or an environment variable is not a setting, and how to fix it."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: the plugin of this setting is not available; {active_plugins().why_absent(distribution)}"
@@ -163,7 +163,7 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
-    """Return a message for each key of `prompt_config` that is neither a prompt task nor a family of tasks."""
+    """Return a message for each key of `prompt_config` that is neither a prompt task nor a family."""
     tasks = prompt_tasks()
     return [
         f"prompt_config.{name}: no stage has a prompt task with that name{did_you_mean(name, tasks)}{not_loaded()}"
@@ -173,9 +173,9 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Return a pydantic error as one line: the setting, its owner (unless it is the core), the reason and the value.
+    """Return a pydantic error on one line: the setting, its owner, the reason and the value.
 
-    The value is left out if it may contain a secret.
+    The owner is left out if it is the core, and the value if it may contain a secret.
     """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
@@ -185,10 +185,10 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` if the value cannot be a secret: a number, or a string for a setting with fixed choices.
+    """Return `, not VALUE` if the value cannot be a secret, or an empty string.
 
-    `owner` is the setting that was given the value, if known. Strings are cut to 60 characters. Returns an empty string
-    for any other value.
+    It must be a number, or a string for a setting with fixed choices. Strings are cut to 60 characters. `owner` is the
+    setting, if known.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
@@ -202,7 +202,7 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Return whether an annotation consists only of numbers, booleans and literals."""
+    """Return whether an annotation is made up of numbers, booleans and literals."""
     kind = get_origin(annotation)
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])

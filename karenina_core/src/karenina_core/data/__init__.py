@@ -1,1 +1,1 @@
-"""Plain data: questions, rubrics and traits, trust, results and outcomes."""
+"""Plain data: questions, rubrics, trust, results and outcomes."""

@@ -6,18 +6,18 @@ from enum import StrEnum
 from typing import Literal, Self
 
 OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_judged", "undecided"]
-"""The groups in which outcomes are counted and shown. `failed`: not correct, but not because of its field values."""
+"""The groups in which outcomes are counted. `failed` means not correct for other reasons than field values."""
 
 
 class Outcome(StrEnum):
-    """The outcome of an item. Every item has exactly one, determined by `karenina_core.stages.finalize.outcome`."""
+    """The outcome of an item. Each item has exactly one, from `karenina_core.stages.finalize.outcome`."""
 
     _value_: str
     group: OutcomeGroup
-    """The group by which reports and statistics count, color and sort items with this outcome."""
+    """The group in which reports and statistics count the outcome."""
 
     def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
-        """Return a member with this value and group. `Outcome(value)` looks up members by value alone."""
+        """Create a member. `Outcome(value)` looks up members by value alone."""
         outcome = str.__new__(cls, value)
         outcome._value_, outcome.group = value, group
         return outcome
@@ -55,20 +55,20 @@ class Outcome(StrEnum):
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged, which is not the case for items with errors or undecided items."""
+        """Whether the item was judged. Items with errors and undecided items were not."""
         return self.group not in ("not_judged", "undecided")
 
     @property
     def has_verdict(self) -> bool:
-        """Whether the item counts towards a pass rate, meaning that it was judged and not only scored."""
+        """Whether the item counts towards a pass rate. It must have been judged, not just scored."""
         return self.judged and self.group != "scored"
 
     @property
     def unjudgeable(self) -> bool:
-        """Whether no judge could have judged the item: there is no answer or no valid template, or time ran out."""
+        """Whether no judge could have judged the item, for lack of an answer, a valid template or time."""
         return self in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR, Outcome.TIMED_OUT)
 
     @property
     def passes(self) -> bool:
-        """Whether a test of the item passes, meaning that the item is correct or has no verdict that could fail."""
+        """Whether a test of the item passes: it is correct, or has no verdict that could fail."""
         return self.group in ("right", "scored")

@@ -1,4 +1,4 @@
-"""`Question`: a question, its correct answer, and how answers to it are judged."""
+"""Questions, their correct answers, and how answers to them are judged."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from karenina_core.text import compose
 
 
 def question_id(text: str) -> str:
-    """Return a question's default id: a URN that depends only on its text, normalized to NFC."""
+    """Return a question's default id, a URN that only depends on its text in NFC."""
     return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
 
 
 class FewShotExample(BaseModel, defer_build=True):
-    """Another question and its answer, shown to an answering model before this question."""
+    """Another question with its answer, to show to an answering model as an example."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,13 +36,14 @@ class FewShotExample(BaseModel, defer_build=True):
 
 
 class Question(BaseModel, defer_build=True):
-    """A question in a benchmark. Immutable: use `changed` to get a changed copy and `Benchmark.replace` to store it.
+    """A question in a benchmark.
 
-    `answer_template` is source text or a class. A class is the caller's own code: it is trusted, available as
-    `answer_class`, and written to files as source text. Source text is loaded when the template is needed
-    (`template_of`). A blank template or an empty rubric becomes None. `id` defaults to a URN derived from the text, so
-    that equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) if the text is empty or a
-    field has the wrong type.
+    Questions are immutable. Use `changed` to get a changed copy, and `Benchmark.replace` to store it.
+
+    `answer_template` is source text or a class. A class is your own code: it is trusted, available as `answer_class`,
+    and saved as source text. Source text is loaded when it is needed (`template_of`). A blank template or an empty
+    rubric becomes None. `id` defaults to a URN based on the text. Raises pydantic's `ValidationError` (a `ValueError`)
+    if the text is empty or a field has the wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,10 +77,7 @@ class Question(BaseModel, defer_build=True):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Return the question.
-
-        A template given as a class is stored as `_answer_class`, and an empty id is filled in.
-        """
+        """Store a template class as `_answer_class`, and fill in an empty id."""
         answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             answer_class = data["answer_template"]
@@ -94,7 +92,7 @@ class Question(BaseModel, defer_build=True):
     @field_validator("question", "id")
     @classmethod
     def _visible(cls, text: str) -> str:
-        """Return `text`. Raises `ValueError` if it consists only of whitespace; an empty string is accepted."""
+        """Raise `ValueError` if a text is only whitespace. An empty string is accepted."""
         if text and not text.strip():
             raise ValueError("the text must contain a visible character")
         return text
@@ -113,12 +111,12 @@ class Question(BaseModel, defer_build=True):
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template if it was given as a class, or None if it is source text or missing."""
+        """The template if it was given as a class, otherwise None."""
         return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property
     def has_template(self) -> bool:
-        """Whether there is an answer template, as a class or as source text. Does not load the template."""
+        """Whether there is a template, as a class or as source text. It is not loaded."""
         return self.answer_class is not None or self.answer_template is not None
 
     @property
@@ -127,17 +125,17 @@ class Question(BaseModel, defer_build=True):
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
-        """Store a value derived from the question, such as its loaded template. The value is ignored in comparisons."""
+        """Attach a value based on the question, such as its loaded template. It does not count in comparisons."""
         self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
-        """Return the names of the static traits, followed by those of the dynamic traits."""
+        """Return the names of the traits, static ones first."""
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """Return a validated copy with these fields changed and all others, including `id`, unchanged.
+        """Return a validated copy with these fields changed. Other fields, including `id`, stay the same.
 
-        The copy has no attachment.
+        Attachments are not copied.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:

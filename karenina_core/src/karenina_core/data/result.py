@@ -1,4 +1,4 @@
-"""`VerificationResult`, the result of one item (an answer and its judge), and `ItemId`, the key of an item in a run."""
+"""The result of one item, which is an answer and its judge."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SCHEMA_VERSION: Final = 1
 
 
 class ItemId(NamedTuple):
-    """The key of an item in its run: the ids of its question, answering model and judge, and its replicate.
+    """The key of an item in its run: the ids of question, answering model and judge, and the replicate.
 
-    See `of`.
+    Use `of` to create one.
     """
 
     question: str
@@ -36,18 +36,18 @@ class ItemId(NamedTuple):
 
     @classmethod
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
-        """Return the key of an item.
+        """Create the key of an item.
 
-        A missing judge is replaced by the answering model, and a missing replicate by 1.
+        Without a judge, it has the answering model in its place. The replicate defaults to 1.
         """
         return cls(question, answering, judge or answering, replicate or 1)
 
 
 class VerificationResult(Section):
-    """The result of an item. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
+    """The result of an item.
 
-    The template section always exists, because it contains the raw response. Any other section is None if nothing in it
-    was configured or ran.
+    JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`. The template section always
+    exists, because it contains the raw response. Other sections are None if nothing in them was configured or ran.
     """
 
     metadata: VerificationResultMetadata
@@ -71,7 +71,7 @@ class VerificationResult(Section):
         return f"<VerificationResult {self.question_id[:80]!r}, {self.outcome.value}: {self.why()[:200]!r}>"
 
     def _repr_html_(self) -> str | None:
-        """Return the result as HTML for a notebook, or None to show its text instead."""
+        """Return the result as HTML for a notebook, or None to show its text."""
         return to_html(self)
 
     @property
@@ -81,16 +81,16 @@ class VerificationResult(Section):
 
     @property
     def item(self) -> ItemId:
-        """The item's key in its run: the ids of its question, answering model and judge, and its replicate."""
+        """The item's key in its run."""
         meta = self.metadata
         return ItemId.of(meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate)
 
     def stage(self, name: str) -> StageRecord | None:
-        """Return the record of a stage, or None if the stage was not in the plan."""
+        """Return the record of a stage, or None if it was not in the plan."""
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, including notes from stages in the result field `why`."""
+        """Return the reason for the outcome in one sentence, with notes of stages in the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -127,7 +127,7 @@ class VerificationResult(Section):
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: each error with the traits affected, and the skipped rubric stages."""
+        """Return why traits have no score: errors with their traits, and skipped rubric stages."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

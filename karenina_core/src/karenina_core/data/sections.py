@@ -22,7 +22,7 @@ class Section(BaseModel):
 
 
 class ModelIdentity(Section):
-    """A model in a result: its interface, the provider's name for it, and the names of its MCP servers (`tools`)."""
+    """A model in a result: its interface, the provider's name for it, and its MCP servers (`tools`)."""
 
     interface: str
     model_name: str
@@ -35,10 +35,10 @@ class ModelIdentity(Section):
 
 
 class KeptFile(Section):
-    """A file that a stage or an adapter keeps with an item (`karenina_toolkit.kept_files`).
+    """A file that a stage or adapter kept for an item (`karenina_toolkit.kept_files`).
 
-    Its contents are in the folder for the run's files, under their SHA-256 digest. If `sha256` is None, the file was
-    left out, for the reason stated in `left_out`.
+    The contents are in the folder for the run's files, named by their SHA-256 digest. If `sha256` is None, the file was
+    left out, and `left_out` says why.
     """
 
     name: str
@@ -49,7 +49,7 @@ class KeptFile(Section):
 
 
 class VerificationResultMetadata(Section):
-    """The question, models, run and time of an item, and whether the item ended without errors."""
+    """The question, models, run and time of an item, and whether it ended without errors."""
 
     question_id: str
     template_id: str
@@ -83,7 +83,7 @@ class VerificationResultMetadata(Section):
 
 
 class VerificationResultTemplate(Section):
-    """The answer, the values that the judge extracted from it, and how these compare with the ground truth."""
+    """The answer, the values that the judge extracted, and how they compare with the ground truth."""
 
     raw_llm_response: str = ""
     trace_messages: list[dict[str, Any]] = []
@@ -126,7 +126,7 @@ class VerificationResultTemplate(Section):
     @field_validator("usage_metadata")
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
-        """Return `parts`. Raises `ValueError` if a token count or call count is not a whole number."""
+        """Raise `ValueError` if a count of tokens or calls is not a whole number."""
         for part in (parts or {}).values():
             for name in _COUNTED:
                 if not isinstance(part.get(name, 0), int):
@@ -161,16 +161,13 @@ class VerificationResultRubric(Section):
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
-        """Return the scores of all kinds, keyed by trait name. The score of a trait that could not be scored may be
-        None.
-        """
+        """Return the scores of all kinds, by trait name. A score may be None if the trait could not be scored."""
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own), or None if the trait is not in the
-        result.
+        """Return the score and kind of a trait (`llm`, `regex`, ..., or a plugin's own), or None if there is none.
 
-        The score itself may be None if the trait could not be scored.
+        The score may be None if the trait could not be scored.
         """
         for kind, scores in self._by_kind().items():
             if name in scores:
@@ -178,23 +175,23 @@ class VerificationResultRubric(Section):
         return None
 
     def _by_kind(self) -> dict[str, dict[str, Any]]:
-        """Return the scores, keyed by kind and then by trait name.
+        """Return the scores by kind and trait name.
 
-        The core's kinds come first, and are empty if they have no scores.
+        The core's kinds come first, and may be empty.
         """
         own: dict[str, dict[str, Any]] = {kind: getattr(self, kind) or {} for kind in TRAIT_SCORES}
         return {**own, **(self.other_trait_scores or {})}
 
     def labels(self) -> dict[str, str]:
-        """Return the class names of literal traits of all kinds, keyed by trait name."""
+        """Return the class names of literal traits of all kinds, by trait name."""
         return (self.llm_trait_labels or {}) | (self.callable_trait_labels or {}) | (self.agentic_trait_labels or {})
 
     def reasons(self) -> dict[str, str]:
-        """Return the judges' reasons for their scores, keyed by trait name."""
+        """Return the judges' reasons for their scores, by trait name."""
         return (self.llm_trait_reasoning or {}) | (self.agentic_trait_reasoning or {})
 
     def get_llm_trait_labels(self) -> dict[str, str]:
-        """Return the class names of literal LLM traits, keyed by trait name."""
+        """Return the class names of literal LLM traits, by trait name."""
         return self.llm_trait_labels or {}
 
 
@@ -290,7 +287,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the section for each result field that stages set by name because no artifact sets it."""
+    """Return the section of each result field that no artifact sets."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}
@@ -311,4 +308,4 @@ def _free_fields() -> dict[str, str]:
 
 
 FREE_FIELDS: Final[dict[str, str]] = _free_fields()
-"""The section of each result field that stages set by name, because it has no artifact."""
+"""The section of each result field that has no artifact, so that stages set it by name."""

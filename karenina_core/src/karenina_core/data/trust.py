@@ -1,4 +1,4 @@
-"""`Trust`: the sources and values that a user trusts, identified by their contents."""
+"""The sources and values that a user trusts, identified by their contents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Self
 
 
 def digest_of(source: str) -> str:
-    """Return the SHA-256 digest of `source` in hexadecimal, which identifies a trusted source."""
+    """Return the SHA-256 digest of `source`, which identifies it for trust."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 digest, in hexadecimal, of a file's resolved path and the names and values it sets.
+    """Return the SHA-256 digest of a file's resolved path and the names and values that it sets.
 
-    The order of the values has no effect. The digest changes if any value, name or folder changes.
+    The order of the values does not matter, but any change to a name, a value or the folder does.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
@@ -26,8 +26,7 @@ def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The source code and values that a user trusts: those whose digests are in `digests` or, with
-    `everything`, all of them.
+    """What a user trusts: source code and values with these `digests` or, with `everything`, all of them.
 
     Trusted sources may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.
     """
@@ -37,7 +36,7 @@ class Trust:
 
     @classmethod
     def all(cls) -> Self:
-        """Return trust in everything, for files that belong to the caller."""
+        """Trust everything, for files that belong to the caller."""
         return cls(everything=True)
 
     def covers_values(self, file: Path, values: Iterable[tuple[str, str]]) -> bool:

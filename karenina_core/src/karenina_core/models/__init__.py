@@ -1,1 +1,1 @@
-"""Models: their configuration, the ports through which they are called, adapter specifications, and prompts."""
+"""Models: their configuration, ports, adapters and prompts."""

@@ -14,7 +14,7 @@ ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
 STREAM_TIMEOUT: Final = 1800.0
 Secrecy = Literal["key", "whole", "by_name"]
-"""The part of a field that is never written to files.
+"""Which part of a field is never written to files.
 
 - `key`: all of it, because it is an API key, which the environment may provide.
 - `whole`: all of it, because it may contain secrets anywhere.
@@ -22,11 +22,11 @@ Secrecy = Literal["key", "whole", "by_name"]
 """
 
 _MASK: Final = "*" * 10
-"""The text that pydantic writes in place of a secret in dumps of a configuration."""
+"""What pydantic writes instead of a secret."""
 
 
 def _refuse_mask(value: Any) -> Any:
-    """Return `value`. Raises `ValueError` if it is a masked secret or contains one."""
+    """Raise `ValueError` if a value is a masked secret or contains one."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
             f"{masked} is a masked secret ({_MASK}) from a configuration dump; remove it to take the key from the "
@@ -36,9 +36,9 @@ def _refuse_mask(value: Any) -> Any:
 
 
 def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
-    """Yield the location and value of every string in a JSON value. Locations look like `extra.headers.0`.
+    """Yield every string in a JSON value with its location, such as `extra.headers.0`.
 
-    `place` is the location of the value itself: `it` for the outermost value, which is left out of the other locations.
+    `place` is the location of the value itself. At the top, it is `it`, which other locations do not contain.
     """
     if isinstance(value, str):
         yield place, value
@@ -50,10 +50,9 @@ def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
 class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
-    `id` is the user's own short name for the model, unique among the answering models and among the judges. `interface`
-    is the name of an adapter (see `karenina plugins`). `model_name` is the provider's name for the model. `extra`
-    contains the adapter's settings, which are validated by the adapter. Secrets are never printed, logged or written to
-    files.
+    `id` is your own short name for the model, unique among the answering models and among the judges. `interface` is
+    the name of an adapter (see `karenina plugins`), and `model_name` is the provider's name for the model. `extra`
+    contains the adapter's own settings. Secrets are never printed, logged or written to files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -141,11 +140,11 @@ class ModelConfig(StrictSettings, defer_build=True):
 
     @property
     def display_string(self) -> str:
-        """`interface:model_name`, the form used in results to name the model."""
+        """The name of the model in results, `interface:model_name`."""
         return f"{self.interface}:{self.model_name}"
 
 
 SECRECY: Final[dict[str, Secrecy]] = {
     name: secrecy for name, info in ModelConfig.model_fields.items() if (secrecy := declared(info, "secrecy"))
 }
-"""The fields of a model that are or may contain secrets, with the `secrecy` that each declares."""
+"""The fields of a model that may contain secrets, with their declared `secrecy`."""

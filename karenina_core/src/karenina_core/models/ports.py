@@ -1,8 +1,7 @@
-"""The interface to models: three ports, a message type and a classification of errors.
+"""How models are called: three ports, messages, and categories of errors.
 
-A *port* is a way to call a model. An adapter implements the ports that its library supports, and converts between the
-library's messages and the `Message` class in this module. Ports do not retry, cache or limit calls; the engine does
-that for all of them.
+An adapter implements the *ports* that its library supports, and converts between the library's messages and `Message`.
+Ports do not retry, cache or limit calls. The engine does that for all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PortName = Literal["llm", "parser", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call requested by an assistant message; `arguments` are JSON values."""
+    """A tool call by an assistant. `arguments` are JSON values."""
 
     id: str
     name: str
@@ -36,12 +35,12 @@ class ToolCall:
 class Message:
     """A message in a conversation.
 
-    `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thoughts outside its
-    answer) and `notes` (about parts left out of `content` because their type is unknown). Only tool messages have
-    `tool_call_id`, `tool_name` and `is_error`.
+    `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (thoughts outside the answer) and
+    `notes` (about parts of unknown types that are not in `content`). Only tool messages have `tool_call_id`,
+    `tool_name` and `is_error`.
 
-    `is_constant` marks instructions and worked examples, which are the same for all items, so that an adapter can cache
-    the start of the prompt up to the last of them. It is not part of the message's content.
+    `is_constant` marks instructions and examples that are the same for all items, so that an adapter can cache the
+    prompt up to the last of them. It is not part of the message's content.
     """
 
     role: Role
@@ -66,7 +65,7 @@ class Message:
 
     @classmethod
     def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = (), reasoning: str | None = None) -> Self:
-        """Return a message from the model, including the tool calls it requests."""
+        """Create a message from the model, with the tool calls it requests."""
         return cls("assistant", content, tuple(tool_calls), reasoning=reasoning)
 
     @classmethod
@@ -75,7 +74,7 @@ class Message:
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the message as a JSON-compatible dict, without empty fields."""
+        """Convert the message to a JSON-compatible dict without empty fields."""
         data: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             data["tool_calls"] = [
@@ -95,10 +94,9 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the message that `to_dict` converted to `data`.
+        """Create a message from the result of `to_dict`.
 
-        Raises `ValueError` for an unknown role or field, and `TypeError` for a tool call with missing or unknown
-        fields.
+        Raises `ValueError` for an unknown role or field, and `TypeError` for an invalid tool call.
         """
         names = {item.name for item in fields(cls) if item.compare}
         unknown = sorted(set(data) - names)
@@ -114,10 +112,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts reported by the provider (0 if it reports none), summed over `calls`.
+    """Token counts reported by the provider for `calls` calls. A missing count is 0.
 
-    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (stored in the cache, at a separate price)
-    are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
+    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (written to it, at another price) are part
+    of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -150,14 +148,13 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """The retries and times of a call, or of all calls made by a stage, including failed calls.
+    """The retries and times of a call, or of all calls of a stage, including failed ones.
 
-    `retries` counts retries by `ErrorCategory`, and `waited` is the number of seconds between them. `seconds` is the
-    duration of all requests, and `queued` is the number of seconds that calls waited for the server's limit or the
-    budget before they were sent. A reply from the journal has the numbers of the original call. `keys` contains the
-    journal keys of the calls. `open_calls` is the number of calls currently in flight, and `open_seconds` is the time
-    during which at least one call was in flight. That time is not the sum of the others, because calls may overlap or
-    be answered from the journal.
+    `retries` counts retries by `ErrorCategory`, and `waited` is the time between them in seconds. `seconds` is how long
+    the requests took, and `queued` how long calls waited for the server's limit or the budget. A stored reply has the
+    numbers of the original call. `keys` are the journal keys of the calls. `open_calls` is how many calls are in
+    flight, and `open_seconds` how long there was at least one. This is not the sum of the others, because calls may
+    overlap or come from the journal.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -169,7 +166,7 @@ class CallNotes:
     open_seconds: float = 0.0
 
     def add(self, other: CallNotes) -> None:
-        """Add the retries, times and journal keys of `other` to these notes."""
+        """Add the retries, times and keys of `other`."""
         for category, times in other.retries.items():
             self.retries[category] = self.retries.get(category, 0) + times
         self.waited += other.waited
@@ -178,13 +175,13 @@ class CallNotes:
         self.keys += other.keys
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return the seconds of work, excluding waiting, in a period of `elapsed` seconds that included these calls."""
+        """Return how much of `elapsed` seconds with these calls was work rather than waiting."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
 @dataclass(slots=True)
 class CallInfo:
-    """The item for which a call is made, used for look-ups and bookkeeping and never sent to a model.
+    """What a call is for. This is used for look-ups and bookkeeping, and never sent to a model.
 
     - `question_id`, `question`, `replicate` (from 1): the item's question and repetition.
     - `task`, `stage`: the `usage_key` and the name of the calling stage.
@@ -217,10 +214,10 @@ NO_INFO = CallInfo()
 
 @dataclass(slots=True)
 class LLMReply:
-    """The reply of a model. `model` is the model name reported by the provider, if any.
+    """The reply of a model. `model` is the provider's name for it, if reported.
 
-    `server_reason` is the server's own finish reason if `finish_reason` is "other" (an unknown reason) or "failed".
-    `notes` has the same meaning as in `Message`.
+    If `finish_reason` is "other" or "failed", `server_reason` is the server's own reason. `notes` is the same as in
+    `Message`.
     """
 
     text: str
@@ -234,12 +231,12 @@ class LLMReply:
 
 @dataclass(slots=True)
 class ParserReply:
-    """A judge's reply to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
+    """A judge's reply to a request for JSON: the raw `text`, and the `mode` of the request.
 
-    Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
-    the second request work in the same way for every adapter (`karenina_toolkit.structured`). For a schema whose only
-    field is an enum of strings, `option_logprobs` may map each option to the log-probability of its first token, before
-    the schema restricted the choice. `reasoning` and `server_reason` have the same meaning as in `LLMReply`.
+    Adapters return the text as it is, even if it is invalid or does not match the schema. `karenina_toolkit.structured`
+    repairs and validates it for all adapters. For a schema whose only field is an enum of strings, `option_logprobs`
+    may contain the log-probability of each option's first token, before the schema restricted the choice. `reasoning`
+    and `server_reason` are the same as in `LLMReply`.
     """
 
     text: str
@@ -257,8 +254,8 @@ class Turn:
     """A reply from a model that works with tools.
 
     `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
-    the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed reasoning).
-    `server_reason` has the same meaning as in `LLMReply`.
+    the reply in the provider's own format, if it has to be sent back unchanged (signed reasoning). `server_reason` is
+    the same as in `LLMReply`.
     """
 
     message: Message
@@ -271,10 +268,10 @@ class Turn:
 
 
 class TurnGuard(Protocol):
-    """A wrapper around each of an agent's requests that applies the run's journal, limits and retries."""
+    """A wrapper around an agent's requests, for the run's journal, limits and retries."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
-        """Return the turn requested by `ask`.
+        """Make the request `ask`, and return the turn.
 
         `ask` may be called several times, or not at all if the turn is in the journal. `trace` is the conversation so
         far, without the messages with which the agent started.
@@ -290,23 +287,23 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """The description shown to the model: what the tool does and when to use it."""
+        """What the tool does and when to use it. The model reads this."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the arguments, which has the type object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result for the model. `arguments` match the schema; optional arguments may be null.
+        """Run the tool, and return the result for the model.
 
-        Raises `ToolError` for an error that is shown to the model, and `PortError` for an error that ends the agent's
-        run.
+        `arguments` match the schema; optional ones may be null. Raises `ToolError` for an error that the model should
+        see, and `PortError` to end the agent's run.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """The limits on an agent's run, and its tools.
+    """An agent's limits and tools.
 
     - `max_turns`: the maximum number of assistant turns.
     - `timeout`: the maximum number of seconds, or None for no limit.
@@ -328,7 +325,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent's run, even if it reached its turn limit. `trace` excludes the initial messages."""
+    """The result of an agent's run, even if it reached its turn limit. `trace` starts after the initial messages."""
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -339,17 +336,17 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """The base class for all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
+    """Base class of all ports. A port handles many calls at a time on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
-        """Release connections and processes. Called once, at the end of a run, even after errors."""
+        """Release connections and processes. Called once, at the end of a run."""
 
 
 class LLMPort(Port, Protocol):
     """A port for plain text."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
+        """Send messages and return the reply. Raises `PortError` if the call fails."""
 
 
 class ParserPort(Port, Protocol):
@@ -358,10 +355,10 @@ class ParserPort(Port, Protocol):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply to `messages`, requested as a JSON object that matches the JSON Schema `schema`.
+        """Send messages and return the reply, which should be a JSON object that matches `schema`.
 
-        The adapter uses the best mode supported by its server (native schema, tool call, or the schema in the prompt).
-        Raises `PortError` if the call fails. A reply that does not match the schema is not an error here.
+        Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt. Raises
+        `PortError` if the call fails. A reply that does not match the schema is not an error here.
         """
 
 
@@ -369,17 +366,17 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit. Failed tool calls are recorded in the trace.
+        """Run the agent until it answers or reaches a limit. Failed tool calls are part of the trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
-        its trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError` if a call
-        fails or `options.timeout` has passed (with the category `timeout`); the error's `partial` is the result so far.
+        its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
+        or after `options.timeout` (with the category `timeout`). Its `partial` is the result so far.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model: to an agent if it has `options`, for JSON if it has a `schema`, and otherwise for text."""
+    """A request to a model. With `options`, it is for an agent; with a `schema`, for JSON; otherwise, for text."""
 
     model: ModelConfig
     messages: Sequence[Message]
@@ -395,7 +392,7 @@ class ModelRequest:
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply from an adapter's `port`. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the reply from `port`. It may raise `PortError`."""
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)
@@ -407,10 +404,11 @@ class ModelRequest:
 
 
 class ErrorCategory(StrEnum):
-    """The kind of failure of a call, which determines whether the call is retried.
+    """Why a call failed. This decides whether it is retried.
 
-    `empty`: a reply without content. `incomplete`: a reply that the server did not mark as complete. `filtered`: the
-    provider's content filter refused the request; a run treats this as a reply with `finish_reason` "content_filter".
+    `empty` is a reply without content, and `incomplete` one that the server did not mark as complete. `filtered` means
+    that the provider's content filter refused the request, which counts as a reply with `finish_reason`
+    "content_filter".
     """
 
     CONNECTION = "connection"
@@ -424,7 +422,7 @@ class ErrorCategory(StrEnum):
 
 
 class PortError(Exception):
-    """Raised when a call fails.
+    """Raised if a call fails.
 
     - `category`: determines whether the call is retried; `permanent` errors never are.
     - `status`: the HTTP status, if there was one.
@@ -433,7 +431,7 @@ class PortError(Exception):
     - `usage`: the tokens of replies that were paid for but are not used.
     - `attempts`: the end of the message, set by the run: how often it tried, and what may help.
 
-    The message states what was called, where, and what to do about it, and contains no secrets.
+    The message says what was called, where, and what to do about it. It contains no secrets.
     """
 
     def __init__(
@@ -459,14 +457,14 @@ class PortError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same call may succeed later. An agent that exceeded its timeout is not run again."""
+        """Whether the same call may succeed later. An agent that timed out is not run again."""
         if self.partial is not None and self.category is ErrorCategory.TIMEOUT:
             return False
         return self.category not in (ErrorCategory.PERMANENT, ErrorCategory.FILTERED)
 
 
 class NoRecordedReply(PortError):
-    """Raised when a run that makes no calls needs a reply that was not recorded. Fails the item even if caught."""
+    """Raised if a run without calls needs a reply that was not recorded. The item fails even if this is caught."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)

@@ -18,11 +18,10 @@ from karenina_core.models.ports import Message
 class PromptTask:
     """A kind of prompt sent by a stage.
 
-    `name` is the key in `prompt_config` under which users add instructions. `instructions` is the constant text of the
-    system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is the key
-    in `prompt_config` for a group of tasks; instructions under this key come before those under `name`. `examples` are
-    worked examples, each consisting of an item's part of a prompt and the reply to it; they are sent as chat turns
-    before the actual item.
+    `name` is the key in `prompt_config` for the user's own instructions, and `instructions` is the constant text of the
+    system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is another
+    key in `prompt_config`, for a group of tasks; its instructions come first. `examples` are pairs of an item's part
+    and the right reply, sent as chat turns before the actual item.
     """
 
     name: str
@@ -40,11 +39,11 @@ def assemble(
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part `user`.
+    """Return a prompt: the system prompt, all instructions, the examples, and the item's part `user`.
 
-    `added` contains the instructions from plugins. `user_instructions` is the user's `prompt_config`, of which only the
-    entries for the task and its family are used. The system message is left out if it would be empty. `user` is used
-    unchanged: the caller must fence untrusted text in it. All messages but the last are marked as constant.
+    `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, from which the
+    entries for the task and its family are used. Without instructions, there is no system message. `user` is not
+    changed, so fence any untrusted text in it. All messages but the last are marked as constant.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
@@ -55,6 +54,6 @@ def assemble(
 
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> tuple[Message, ...]:
-    """Return the system message of a prompt, which is the same for all items, or nothing if it would be empty."""
+    """Return the system message of a prompt, if it is not empty. It is the same for all items."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
     return (Message.system(text),) if text else ()

@@ -1,12 +1,12 @@
-"""Settings models: `StrictSettings`, and marks for the values that files may set without the user's trust.
+"""Base class of settings models, and marks for what files may set without the user's trust.
 
 A value is *restricted* if it can start a program, choose where requests or keys are sent, name a path, read the
-environment, choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings
-of an adapter, and parameters of traits and primitives are restricted unless their owner marks them:
+environment, choose plugins or the executor, search the web, or change prices. Settings, fields of models, settings of
+adapters, and parameters of traits and primitives are restricted unless their owner marks them:
 
     seed: int = Field(default=0, json_schema_extra={"allowed_in_files": "any"})
 
-or, for all fields that a class itself declares, with `allowed_in_files: ClassVar[AllowedInFiles] = "any"` in its body.
+To mark all fields that a class declares, put `allowed_in_files: ClassVar[AllowedInFiles] = "any"` in its body.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 AllowedInFiles = Literal["any", "below", "name", "models", "never"]
-"""The values of a field that a file may set without the user's trust.
+"""Which values of a field a file may set without the user's trust.
 
 - `any`: all.
 - `below`: paths that stay inside the file's folder after links are resolved.
@@ -36,16 +36,15 @@ AllowedInFiles = Literal["any", "below", "name", "models", "never"]
 
 
 def declared(info: FieldInfo, name: str) -> Any:
-    """Return what a field declares under `name` in its `json_schema_extra`, or None if it declares nothing."""
+    """Return what a field declares under `name` in its `json_schema_extra`, if anything."""
     extra = info.json_schema_extra
     return extra.get(name) if isinstance(extra, dict) else None
 
 
 def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
-    """Return the mark of a field: its own, or otherwise that of the class that declares it, or None if there is
-    neither.
+    """Return the mark of a field or, if it has none, of the class that declares it.
 
-    A class's mark does not apply to fields added by subclasses. Raises `ValueError` for an unknown mark.
+    The mark of a class does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
     """
     mark = declared(model.model_fields[name], "allowed_in_files")
     if mark is None:
@@ -58,24 +57,19 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields whose mark is not `any`, including fields without a mark, in the order of the
-    fields.
-    """
+    """Return the fields without the mark `any`, in order."""
     return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
 
 
 class StrictSettings(BaseModel):
-    """The base class for settings given as tables. An unknown name is an error that suggests the closest known name."""
+    """Base class of settings given as tables. Unknown names are errors that suggest the closest known name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Return the validated settings.
-
-        Raises a `ValidationError` that suggests the nearest known name for each unknown name.
-        """
+        """Add the nearest known name to the error for each unknown name."""
         try:
             return handler(values)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Folders outside the benchmark whose files affect results, so that a run must compare their contents."""
+"""Folders outside the benchmark whose files affect results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 class SourceFolder:
     """A folder of the user's whose files affect the result of a question.
 
-    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left behind by a
-    run. Links are followed only to targets inside `within` (default: `path`).
+    `ignores(name)` returns whether an entry has no effect on results, such as a copy left behind by a run. Links are
+    followed only inside `within` (default: `path`).
     """
 
     path: Path

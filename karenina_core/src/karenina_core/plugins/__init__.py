@@ -1,4 +1,4 @@
-"""Discovery, selection, loading and registration of plugins. Only this code depends on stevedore and pluggy.
+"""Discovery, selection, loading and registration of plugins. Only this package uses stevedore and pluggy.
 
 Failures are data: a plugin that cannot be loaded is listed with the reason, and affects only runs that need it.
 """

@@ -1,4 +1,4 @@
-"""The entry points of plugins: which of the installed entry points may be loaded, and how they are loaded."""
+"""The entry points of plugins: which of them may be loaded, and loading them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class PluginInfo:
     """Implemented hooks that have no effect, each with the reason."""
 
     def is_named_in(self, names: Iterable[str]) -> bool:
-        """Return whether `names` contains the plugin's name or, in any spelling, the name of its distribution."""
+        """Return whether `names` contains the name of the plugin or, in any spelling, of its distribution."""
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
-        """Return a copy with this state and `failure`, the reason why the plugin is not used."""
+        """Return a copy with this state. `failure` is the reason why the plugin is not used."""
         return replace(self, state=state, failure=failure)
 
 
@@ -52,8 +52,8 @@ class PluginInfo:
 class Selection:
     """A selection of plugins by the names of entry points or distributions.
 
-    Plugins in `block` are not loaded; if `only` is not empty, no others are loaded. `pick` chooses the distribution for
-    names offered by two distributions.
+    Plugins in `block` are not loaded, and if `only` is not empty, neither are any others. `pick` chooses the
+    distribution for names that two distributions offer.
     """
 
     block: frozenset[str] = frozenset()
@@ -64,9 +64,9 @@ class Selection:
     def of(
         cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
     ) -> Selection:
-        """Return a selection from the values of a `[plugins]` table and the variable `KARENINA_PLUGINS`.
+        """Create a selection from the `[plugins]` table and the variable `KARENINA_PLUGINS`.
 
-        The variable is a comma-separated list: `-name` is added to `block`, and any other name to `only`.
+        The variable is a comma-separated list. `-name` is added to `block`, and other names to `only`.
         """
         words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
         return cls(
@@ -78,8 +78,7 @@ class Selection:
     def allows(self, info: PluginInfo) -> bool:
         """Return whether the entry point may be loaded.
 
-        `only` never excludes the core, which every plan needs, or hook specifications, which have no effect on their
-        own.
+        `only` never excludes the core, which every plan needs, or hook specifications, which do nothing by themselves.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -88,10 +87,10 @@ class Selection:
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield the entry points in a group with their states; those with the state `found` may be loaded.
+    """Yield the entry points in a group with their states. Those in the state `found` may be loaded.
 
-    If several distributions offer the same name, none of them is used unless `pick` names one: the choice must not
-    depend on which is found first. The order of `points` has no effect.
+    If several distributions offer the same name, none is used unless `pick` names one. The choice must not depend on
+    which is found first.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
@@ -111,10 +110,9 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Load the entry points in a group, and yield each with the value that `accept` returns for its object.
+    """Load the entry points in a group, and yield each with the value of `accept` for its object.
 
-    The value is None for entry points that may not be loaded, that fail to load, or for which `accept` raises an
-    exception.
+    The value is None if it may not be loaded, if loading fails, or if `accept` raises an exception.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -125,10 +123,10 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Import and return the object named by an entry point. Import errors are raised unchanged.
+    """Import the object of an entry point. Import errors are raised unchanged.
 
-    Loading is left to stevedore, as in other Python projects. By itself, stevedore would look up entry points in a
-    cache on disk and use any of several with the same name, so its list is replaced with the entry point chosen here.
+    Loading is left to stevedore, as in other projects. Its list is replaced by this entry point, because it would use a
+    cache on disk and choose any of several with the same name.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -143,15 +141,15 @@ def load_entry_point(point: EntryPoint) -> object:
 
 
 def canonical(distribution: str) -> str:
-    """Return the normalized name of a distribution, which package indexes use to compare names."""
+    """Return the normalized name of a distribution, as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info` if its distribution is the one to use for the name, or otherwise a copy stating why it is not.
+    """Return `info`, with the reason if another distribution is to be used for its name.
 
-    `rivals` are the entry points with this name, including `info`. `picked` is the distribution that the user chose for
-    the name, or None.
+    `rivals` are the entry points with this name, including `info`. `picked` is the distribution that the user chose, if
+    any.
     """
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
@@ -173,6 +171,6 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    """Return the information about an entry point. Without a distribution, its name is `unknown` and its version 0."""
+    """Describe an entry point. Without a distribution, this is `unknown` in version 0."""
     facts = {"Name": "unknown", "Version": "0"} if point.dist is None else facts_of(point.dist)
     return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

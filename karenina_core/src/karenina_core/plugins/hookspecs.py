@@ -1,14 +1,14 @@
 """The hooks of the core for adapters, prompts and settings.
 
-A plugin is any object (a class, a module, an instance) whose functions are marked with `@hookimpl` and named like a
-hook. It is named by an entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins`.
-An implementation may take fewer arguments than its specification.
+A plugin is any object (a class, a module, an instance) with functions marked `@hookimpl` and named like a hook. An
+entry point in one of the groups `karenina.stages`, `karenina.adapters` and `karenina.plugins` names it. Implementations
+may take fewer arguments than the specification.
 
-The hooks for stages are in `karenina_core.stages.hookspecs`. Other hooks belong to the distribution that provides the
-extension point. It specifies them with `@hookspec` in a module that imports nothing but `karenina_core.hooks` at run
-time, and names the module in the entry-point group `karenina.hookspecs`. The module may define `offered(plugins)`,
-which is called after plugins that implement one of its hooks have been loaded or registered, and may set
-`karenina_api`. `karenina plugins --hooks` lists all hooks.
+Hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution with the extension point. It
+marks them `@hookspec` in a module that imports nothing but `karenina_core.hooks` at run time, and names this module in
+the entry-point group `karenina.hookspecs`. If the module defines `offered(plugins)`, it is called after plugins with
+one of its hooks have been loaded or registered. It may also set `karenina_api`. `karenina plugins --hooks` lists all
+hooks.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_adapters() -> Sequence[AdapterSpec]:
-    """Provide adapters, which connect to models, each under an interface name."""
+    """Return adapters, each with its own interface name. They connect to models."""
 
 
 @hookspec
 def karenina_prompt_instructions(task: str, interface: str) -> str | None:
-    """Return instructions to add to the prompt of `task` for judges using `interface`, or None.
+    """Return instructions to add to the prompt of `task` for judges with this `interface`, or None.
 
     Called for each prompt.
     """
@@ -40,4 +40,4 @@ def karenina_prompt_instructions(task: str, interface: str) -> str | None:
 
 @hookspec
 def karenina_settings() -> Sequence[type[BaseModel]]:
-    """Provide settings models for settings that no stage owns; each setting has exactly one owner."""
+    """Return settings models for settings that no stage owns. Each setting must have exactly one owner."""

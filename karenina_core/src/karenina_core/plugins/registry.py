@@ -1,7 +1,7 @@
-"""`Plugins`: the registry of loaded and registered plugins, and of the objects that they offer through hooks.
+"""The registry of plugins, and of the objects that they offer through hooks.
 
-A failure is data: it is listed, and affects only runs that need the plugin. The active plugins of a program are those
-in the enclosing `use_plugins` block or, without such a block, the installed plugins.
+Failures are data: they are listed, and affect only runs that need the plugin. The active plugins are those in the
+enclosing `use_plugins` block or, by default, the installed plugins.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callab
     "stage": (STAGE_HOOKS, name_of_stage, why_refused),
     "adapter": (["karenina_adapters"], name_of_adapter, lambda _: None),
 }
-"""For each kind of entry point: the hooks through which its plugins offer objects, and functions that return the name
-of such an object and why it is refused."""
+"""For each kind of entry point: the hooks that offer objects, with functions for their names and problems."""
 _active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """An object that a plugin offers through a hook, or a plugin's implementation of a hook, with its distribution."""
+    """An object that a plugin offers, or its implementation of a hook, with the distribution."""
 
     value: T_co
     distribution: str
@@ -58,9 +57,9 @@ class Offer(Generic[T_co]):
 
 
 class Plugins:
-    """The plugins of a process: those found through entry points, and those registered by a program.
+    """The plugins of a process, from entry points or registered by a program.
 
-    `Plugins.discover()` loads the installed plugins; `Plugins()` starts empty, for programs that register their own.
+    Use `Plugins.discover()` for the installed plugins, and `Plugins()` to register your own.
     """
 
     def __init__(self, specifications: Specifications | None = None) -> None:
@@ -83,9 +82,9 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Return the installed plugins allowed by the selection.
+        """Return the installed plugins that the selection allows.
 
-        `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
+        `found` replaces the installed entry points in tests; its order does not matter. With `kinds`, only plugins of
         these kinds are loaded, the `offered` functions of hook owners are not called, and unknown names in the
         selection are ignored.
         """
@@ -102,10 +101,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Add a plugin that has no entry point, listed under this `distribution` and `version`.
+        """Register a plugin without an entry point, under this `distribution` and `version`.
 
-        The `offered` functions of the owners of its hooks are called. Raises `PluginError` if the plugin does not match
-        the hook specifications, or offers a stage with invalid declarations.
+        This calls the `offered` functions of the owners of its hooks. Raises `PluginError` if the plugin does not match
+        the hook specifications, or offers an invalid stage.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -115,21 +114,20 @@ class Plugins:
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
-        """Return every entry point and every registered plugin with its state, sorted by kind and name."""
+        """Return all entry points and registered plugins with their states, sorted by kind and name."""
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
-        """Return why the plugins of `distribution` are missing, and how to fix this."""
+        """Explain why the plugins of `distribution` are missing, and how to fix it."""
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return the implementations of `hook`, given as its specification, without calling them.
+        """Return the implementations of `hook`, without calling them. `hook` is its specification.
 
-        The implementations take only keyword arguments. Raises `PluginError` if no installed distribution specifies
-        `hook`.
+        They only take keyword arguments. Raises `PluginError` if no installed distribution specifies the hook.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -145,7 +143,7 @@ class Plugins:
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
         """Call `hook` on each plugin and yield the results.
 
-        A plugin that raises an exception is listed as failed (`reject`) and skipped.
+        If a plugin raises an exception, it is listed as failed (`reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -156,10 +154,9 @@ class Plugins:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
+        """Return the objects that plugins offer through `hook`, which takes no arguments.
 
-        The hook is called once, and again each time another plugin has been registered. Between these calls, the same
-        list is returned, so callers must not change it.
+        The hook is only called again after another plugin has been registered. Do not change the list.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -167,24 +164,22 @@ class Plugins:
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments, as a single list."""
+        """Return the objects that plugins offer through `hook`, which takes no arguments, in a single list."""
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used.
+        """List all plugins of a distribution as failed, because an object it offers cannot be used.
 
-        The plugins stay registered, so their hooks are still called.
+        They stay registered, so their hooks are still called.
         """
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the objects offered through a kind of entry point, `stage` or `adapter`, sorted by name and
-        distribution.
+        """Return the objects of one kind of entry point, `stage` or `adapter`, sorted by name and distribution.
 
-        Objects with an entry point that is blocked, conflicting or failed are left out. Callers must not change the
-        list.
+        Those that are blocked, conflicting or failed are left out. Do not change the list.
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
@@ -197,9 +192,9 @@ class Plugins:
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
-        """Load and admit the plugins of one kind that the selection allows, and list the others with the reason.
+        """Load the plugins of one kind that the selection allows, and list the others with the reason.
 
-        An object named by several entry points is admitted once.
+        An object named by several entry points is loaded once.
         """
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
         for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
@@ -211,10 +206,9 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points, check what it offers, and list the entry points as
-        loaded or failed.
+        """Register the object of one or more entry points, and check what it offers.
 
-        Returns the failure, or None.
+        They are listed as loaded or failed. Returns the failure, if any.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -243,7 +237,7 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
-        """Warn about names in the selection that do not belong to an installed plugin or distribution."""
+        """Warn about names in the selection that belong to no installed plugin or distribution."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
@@ -267,21 +261,18 @@ class Plugins:
         return failure
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Return the result of `hook` from this plugin alone, or None if the plugin does not have the hook.
-
-        A hook may also return None itself.
-        """
+        """Call `hook` on this plugin alone. Returns None if it does not have the hook."""
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
-        """Return a copy of `info` for a plugin in use, listing those of its hooks whose owner is missing."""
+        """Return a copy of `info` for a plugin in use, listing hooks whose owner is missing."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on those with hooks that `plugin` implements.
+        """Call `offered` on all hook owners, or just on those of the hooks of `plugin`.
 
         If it raises an exception, the owner is listed as failed.
         """
@@ -296,7 +287,7 @@ class Plugins:
                 self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
-        """List the entry point with its current state, replacing any earlier entry."""
+        """Record the current state of an entry point."""
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 
@@ -311,15 +302,16 @@ def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins of these kinds (None: all kinds) that a selection allows, discovered once per
-    process.
+    """Return the installed plugins that a selection allows, discovered once per process.
+
+    Use `kinds` to load only some kinds of plugins.
     """
     return Plugins.discover(selection, kinds=kinds)
 
 
 @contextmanager
 def use_plugins(plugins: Plugins) -> Iterator[Plugins]:
-    """Use `plugins` instead of the installed plugins within the `with` block."""
+    """Use `plugins` instead of the installed plugins inside the `with` block."""
     token = _active.set(plugins)
     try:
         yield plugins

@@ -1,4 +1,4 @@
-"""Hook specifications: those of the core, and those of distributions with their own extension points."""
+"""Hook specifications of the core, and of distributions with their own extension points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUP: Final = "karenina.hookspecs"
 
 _CORE: Final = PluginInfo("core", "hooks", CORE, __version__, "", "loaded")
 _CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins.hookspecs")
-"""Imported by name, because these modules belong to higher layers than this one."""
+"""Imported by name, because these modules are in higher layers."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class HookOwner:
 
     @cached_property
     def hooks(self) -> list[str]:
-        """The names of the hooks, in the order in which they are defined in the module."""
+        """The names of the hooks, in the order in which the module defines them."""
         parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
         return [name for name in vars(self.module) if parse(self.module, name) is not None]
 
@@ -53,8 +53,8 @@ class Specifications:
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
         """Import the modules of `points`, and return their specifications and those of the core.
 
-        If two modules specify the same hook, neither is used, unless one is the core's. Entry points that are not used,
-        or that cannot be loaded, are in `problems`.
+        If two modules specify the same hook, neither is used, unless one is the core's. Entry points that are not used
+        or cannot be loaded are in `problems`.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
@@ -84,22 +84,21 @@ class Specifications:
 
 @cache
 def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifications:
-    """Return the installed specifications, loaded once per process. `selection` may block some of them."""
+    """Return the installed specifications, loaded once per process. `selection` may block some."""
     return Specifications.load([*installed().select(group=GROUP), *more], selection)
 
 
 class PluginManager(pluggy.PluginManager):
     """Plugin manager that checks implementations against specifications, and suggests names for unknown hooks.
 
-    It ignores hooks from packages of this project that are not installed.
+    It ignores hooks of this project's packages that are not installed.
     """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Return the options of a hook implementation. Hooks of this project's packages that are not installed
-        become optional.
+        """Return the options of a hook implementation.
 
-        Raises `PluginValidationError` for a wrapper, an unknown hook, or a function named like a hook but without
-        `@hookimpl`.
+        Hooks of this project's packages that are not installed become optional. Raises `PluginValidationError` for a
+        wrapper, an unknown hook, or a function that is named like a hook but lacks `@hookimpl`.
         """
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
@@ -120,8 +119,8 @@ class PluginManager(pluggy.PluginManager):
 def _owner(module: object, info: PluginInfo) -> HookOwner:
     """Return the hook owner for a module.
 
-    Raises `TypeError` if the object is not a module, and `ImportError` if it specifies no hooks or was made for another
-    version of the plugin interface.
+    Raises `TypeError` if it is not a module, and `ImportError` if it specifies no hooks or was made for another version
+    of the plugin interface.
     """
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
@@ -134,7 +133,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
 
 
 def _conflict(one: HookOwner, other: HookOwner) -> str:
-    """Return a message that two distributions specify the same hook, with the configuration line that fixes this."""
+    """Return the message for two distributions that specify the same hook, with the line that fixes it."""
     hook = next(name for name in one.hooks if name in other.hooks)
     both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (

@@ -1,1 +1,1 @@
-"""Stages, their context, the state of an item, and the final result."""
+"""Stages, their context, the state of an item, and the result."""

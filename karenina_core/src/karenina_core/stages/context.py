@@ -1,6 +1,6 @@
-"""`VerificationContext`: a stage's access to an item.
+"""A stage's access to an item.
 
-An item's data is stored in a `State`. Each stage gets its own context, which allows only what the stage declares.
+The data of an item is in a `State`. Each stage gets its own context, which only allows what the stage declares.
 Answer-scope stages write to the state of the answer, which is the parent of its items' states.
 """
 
@@ -83,7 +83,7 @@ class VerificationContext:
     def parsing_model(self) -> ModelConfig:
         """The judge.
 
-        Raises `MissingArtifact` in answer-scope stages, which have no judge, and in runs without judges.
+        Raises `MissingArtifact` in answer-scope stages and in runs without judges.
         """
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
@@ -110,7 +110,7 @@ class VerificationContext:
 
     @property
     def trust(self) -> Trust:
-        """The benchmark code and restricted values that the user trusts."""
+        """Which of the benchmark's code and restricted values the user trusts."""
         return self._state.item.trust
 
     @property
@@ -122,13 +122,13 @@ class VerificationContext:
     def config(self) -> VerificationConfig:
         """The complete configuration.
 
-        To read other owners' settings, use `setting`, which works even if the owner is missing.
+        To read settings of other owners, use `setting`, which works even if the owner is missing.
         """
         return self._state.item.config
 
     @property
     def settings(self) -> BaseModel:
-        """The stage's own settings. Raises `UndeclaredSetting` if the stage does not declare a settings model."""
+        """The stage's own settings. Raises `UndeclaredSetting` if it has none."""
         if self._settings is None:
             model = self._planned.settings
             if model is None:
@@ -138,19 +138,16 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values for the stage's `question_settings`.
-
-        Raises `UndeclaredSetting` if the stage declares none.
-        """
+        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if it has none."""
         model = self._planned.question_settings
         if model is None:
             raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
         return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting or, if its owner is not installed, the value in `reads`.
+        """Return the value of a setting. If its owner is not installed, this is the value in `reads`.
 
-        Raises `UndeclaredSetting` for a setting that belongs neither to the core nor to the stage and is not listed in
+        Raises `UndeclaredSetting` if the setting belongs neither to the core nor to the stage and is not listed in
         `reads`.
         """
         if not self._planned.reads_setting(name):
@@ -168,10 +165,9 @@ class VerificationContext:
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return an artifact's value.
+        """Return the value of an artifact.
 
-        Raises `MissingArtifact` if no stage has set the artifact, and `UndeclaredArtifact` if this stage does not
-        declare it.
+        Raises `MissingArtifact` if it has not been set, and `UndeclaredArtifact` if this stage does not declare it.
         """
         self._check_read(key)
         value = self._state.read(key.name)
@@ -183,16 +179,15 @@ class VerificationContext:
         return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return an artifact's value, or None if it was not set.
+        """Return the value of an artifact, or None if it has not been set.
 
-        Raises `UndeclaredArtifact` if the stage does not declare the artifact.
+        Raises `UndeclaredArtifact` if the stage does not declare it.
         """
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact, or replace its value. A standard key with a section also sets the corresponding result
-        field.
+        """Set an artifact. A standard key with a section also sets the field of the result.
 
         None is valid for every key. Raises `UndeclaredArtifact` if the stage does not produce the artifact, and
         `ArtifactTypeError` if the value has the wrong type.
@@ -204,11 +199,11 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact created by another stage, and log a warning. The result records the stage, both values
-        and the reason.
+        """Replace an artifact of another stage, and log a warning.
 
-        Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise the
-        artifact, and `ArtifactTypeError` if the value has the wrong type.
+        The result records the stage, both values and the reason. Raises `NothingToRevise` if there is no value yet,
+        `UndeclaredArtifact` if the stage does not revise the artifact, and `ArtifactTypeError` if the value has the
+        wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -227,20 +222,20 @@ class VerificationContext:
     def set_result_field(self, name: str, value: object) -> None:
         """Set a field of the result.
 
-        If `name` is a standard field that has no artifact (such as rubric scores), that field is set; any other name
-        sets `result.extensions[<distribution of the stage>][name]`.
+        This can be a standard field that has no artifact, such as rubric scores. Any other name sets
+        `result.extensions[<distribution of the stage>][name]`.
         """
         self._fields_for(name)[name] = value
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result, as `set_result_field` does, unless it is already set."""
+        """Set a field of the result like `set_result_field`, unless it is already set."""
         self._fields_for(name).setdefault(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
-        """Add entries to a mapping or list in the result to which several stages contribute, such as `trait_errors`.
+        """Add entries to a mapping or list in the result that several stages share, such as `trait_errors`.
 
-        Entries of a mapping with the same key are replaced; all other entries are kept. Raises `ValueError` if the
-        field already has a value of another kind.
+        Entries with the same key are replaced, and others are kept. Raises `ValueError` if the field has a value of
+        another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -254,7 +249,7 @@ class VerificationContext:
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
-        """Return the section of the result to which the field `name` belongs, creating it if necessary."""
+        """Return the section of the result for the field `name`, creating it if necessary."""
         section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
         return self._state.fields.setdefault(section, {})
 
@@ -263,7 +258,7 @@ class VerificationContext:
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Declare that the item is not correct, and log the reason. Later stages still run.
 
-        The first veto of an item sets its outcome; the result contains all of them.
+        The first veto sets the outcome of the item. The result contains all of them.
         """
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
@@ -275,9 +270,9 @@ class VerificationContext:
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
-        """End the item without a judgment: later stages are skipped. Only an item's first error is recorded.
+        """End the item without judging it. Later stages are skipped, and only the first error is recorded.
 
-        Raises `ValueError` if `outcome` is an outcome for judged items.
+        Raises `ValueError` if `outcome` is for judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -295,10 +290,10 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for a call to `model` (default: the judge), ending with `user`, which is used unchanged.
+        """Return the messages for a call to `model` (default: the judge), ending with `user`.
 
-        The system message contains the model's system prompt and the instructions from the task, from plugins and from
-        the user. The task's examples come between the system message and `user`.
+        The system message contains the model's system prompt and the instructions from the task, plugins and the user.
+        The task's examples come next. `user` is not changed.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -322,37 +317,37 @@ class VerificationContext:
 
     @property
     def call_info(self) -> CallInfo:
-        """The information about this item that calls include by default."""
+        """Information about this item, which calls include by default."""
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt, so that the item runs again when its run is resumed.
+        """Count a call that failed in every attempt, so that a resumed run runs the item again.
 
-        If `error` is a `NoRecordedReply`, the stage fails with this error when it ends.
+        If `error` is a `NoRecordedReply`, the stage fails with it when it ends.
         """
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
-        """Return whether the answering model's adapter requires the agent port for this answer."""
+        """Return whether this answer must come through the agent port, according to the adapter."""
         return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
 
     def answer_is_recorded(self) -> bool:
-        """Return whether the answer was recorded earlier, according to the answering model's adapter."""
+        """Return whether the answer is a recording, according to the adapter."""
         return self._state.item.ports.recorded(self.answering_model)
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
-        """Return the reply of a service that is not a model, such as a search or a database, requested with `ask`.
+        """Ask a service that is not a model, such as a search or database, and return its reply.
 
-        The reply is stored in the journal before it is used, and taken from there when a run is resumed or replayed.
-        Temporary failures are retried, identical concurrent queries share a single request, and failures are not
-        stored, so that the item runs again when its run is resumed.
+        The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
+        are retried, and identical queries at the same time are sent once. Failures are not stored, so that a resumed
+        run runs the item again.
 
-        `service` and `query` are the key of the reply: they must contain everything on which the reply depends (as JSON
-        if there are several values), and no secrets. `ask` makes one request and may take `request_timeout` seconds; it
-        may return an awaitable, and a plain function runs in a thread.
+        `service` and `query` are the key of the reply. Include everything that the reply depends on (as JSON if there
+        are several values), but no secrets. `ask` makes one request within `request_timeout` seconds. It may return an
+        awaitable; a plain function runs in a thread.
 
-        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, the error's category determines whether
-        to retry; any other exception from `ask` is permanent.
+        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry.
+        All other exceptions are permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -365,13 +360,13 @@ class VerificationContext:
     def at_end(self, callback: AtEnd) -> None:
         """Call `callback` when the item has ended, even after errors.
 
-        In answer-scope stages, call it when the last item of the answer has ended. Callbacks are called in reverse
-        order, and may return an awaitable; their errors are only logged.
+        In answer-scope stages, this is when the last item of the answer has ended. Callbacks run in reverse order and
+        may return an awaitable. Their errors are only logged.
         """
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents are working in the folder. Called automatically before an agent runs there."""
+        """Register that agents work in a folder. Called automatically before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
@@ -383,10 +378,10 @@ class VerificationContext:
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
-        """Run `function` in a thread. Use this for work that takes more than a few milliseconds and would delay others.
+        """Run `function` in a thread. Use this for work that takes more than a few milliseconds.
 
-        A thread cannot be stopped: an item that is cancelled (`item_timeout`, Ctrl-C) waits for the thread to end. If
-        `abandon` is true, it does not wait, which is safe only for functions without side effects.
+        A thread cannot be stopped, so an item that is cancelled (`item_timeout`, Ctrl-C) waits for it. Set `abandon` to
+        not wait, which is safe only for functions without side effects.
         """
         return await to_thread.run_sync(function, *arguments, abandon_on_cancel=abandon)
 
@@ -394,7 +389,7 @@ class VerificationContext:
 
     @property
     def state(self) -> State:
-        """The entire state of the item, for stages that read everything (`optional = ANY`).
+        """The state of the item, for stages that read everything (`optional = ANY`).
 
         Raises `UndeclaredArtifact` for other stages.
         """
@@ -408,7 +403,7 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:
-        """Raise `ArtifactTypeError` if the value does not have the key's type. None is valid for every type."""
+        """Raise `ArtifactTypeError` if the value has the wrong type. None is always valid."""
         if not key.accepts(value):
             requirement = f"{key.type.__name__}; {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(

@@ -1,4 +1,4 @@
-"""`FinalizeResult`, the stage of slot 13, which creates the `VerificationResult` of an item, even after errors."""
+"""The stage `FinalizeResult` for slot 13, which creates the result of an item, even after errors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
 _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
-"""The section and field of the result for each artifact, by the artifact's name."""
+"""The section and field of the result for each artifact, by name."""
 NO_TEMPLATE = "no_template"
 _RESERVED_LEVELS: Final = 20
-"""Nesting levels that are reserved for the documents in which results are stored."""
+"""Levels of nesting reserved for the documents in which results are stored."""
 
 
 class FinalizeResult(Stage):
-    """The last stage, which reads all artifacts and always creates a result. It does not call any models."""
+    """The last stage, which reads all artifacts and always creates a result. It calls no models."""
 
     name = "FinalizeResult"
     optional = ANY
@@ -62,9 +62,7 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If the full result cannot be built, the result only states that
-    error.
-    """
+    """Return the result of an item in any state. If it cannot be built, the result is just that error."""
     try:
         return _make_result(state)
     except Exception as failure:
@@ -75,7 +73,7 @@ def make_result(state: State) -> VerificationResult:
 
 
 def _make_result(state: State) -> VerificationResult:
-    """Return the result of an item. Unlike `make_result`, raises an exception if the result cannot be built."""
+    """Return the result of an item. Raises an exception if it cannot be built, unlike `make_result`."""
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -111,18 +109,17 @@ def _make_result(state: State) -> VerificationResult:
 
 
 def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> bool:
-    """Return whether every trait either has a score or is a dynamic trait whose concept is not in the answer."""
+    """Return whether every trait has a score, or is a dynamic trait whose concept is not in the answer."""
     rubric = rubric or VerificationResultRubric()
     scores, skipped = rubric.get_all_trait_scores(), rubric.dynamic_rubric_skipped_traits or {}
     return all(scores.get(name) is not None or name in skipped for name in question.trait_names())
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after any veto, otherwise the result of fields and patterns, or None if none
-    were compared.
+    """Return the verdict: False after a veto, otherwise that of fields and patterns.
 
-    The verdict is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the
-    outcome (the item is not judged and does not count in any rate), but not the verdict.
+    It is None if nothing was compared or, unless a pattern fails, if the fields are undecided. An error after a veto
+    changes the outcome (the item is not judged and counts in no rate), but not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -137,8 +134,8 @@ def verify_result(state: State) -> bool | None:
 def outcome(state: State, verdict: bool | None) -> Outcome:
     """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
 
-    `verdict` is the return value of `verify_result`. An answer that was cut off counts as truncated even if nothing was
-    compared, and an item without a verdict counts as scored even if some traits have no score.
+    `verdict` comes from `verify_result`. An answer that was cut off is truncated even if nothing was compared, and an
+    item without a verdict is scored even if some traits have no score.
     """
     error = state.first_error()
     if error is not None:
@@ -159,9 +156,9 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Return a result with these values.
+    """Create a result from these values.
 
-    Non-JSON values become strings; fields of the wrong type move to extensions.
+    Unsupported values become strings, and fields of the wrong type move to extensions.
     """
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
@@ -174,11 +171,10 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` with every part converted to JSON values.
+    """Convert every part of `value` to JSON values.
 
-    Objects that JSON does not have become strings, as do NaN and infinities. Anything that still cannot be converted is
-    replaced with a string that names its type: down to a depth of `levels`, only the part in question, and below that
-    the whole value.
+    Other objects become strings, and so do NaN and infinities. If a part cannot be converted at all, the result is a
+    string with its type. Below a depth of `levels`, this replaces the whole value.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
@@ -193,9 +189,9 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section: first those from artifacts, then those set by name.
+    """Return the result fields by section. Those set by name override those from artifacts.
 
-    The fields of an item override those of its answer. Artifacts whose value is None are left out.
+    Fields of an item override those of its answer. Artifacts that are None are left out.
     """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
@@ -211,10 +207,7 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return `values`, the values of a result, with those of the wrong type moved to the extensions.
-
-    `values` is changed in place.
-    """
+    """Move values of the wrong type to the extensions, in place."""
     invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
@@ -226,7 +219,7 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the values extracted by the judge, and the ground truth, or an empty dict if there is no template."""
+    """Return the values extracted by the judge, and the ground truth. Empty if there is no template."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
@@ -238,10 +231,9 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the tokens by usage key, including those of the answer, with their sum as `total`, or None if no
-    calls were made.
+    """Return the tokens by usage key, with their sum as `total`, or None if no calls were made.
 
-    Anything that made no calls, such as a recorded answer, is left out.
+    Calls for the answer are included. Keys without calls, such as a recorded answer, are left out.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
@@ -259,7 +251,7 @@ def _usage(state: State) -> dict[str, dict[str, Any]] | None:
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the counts as a JSON-compatible dict, with the sum of input and output tokens as `total_tokens`."""
+    """Return the counts as a JSON-compatible dict. `total_tokens` is the sum of input and output."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -272,7 +264,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def _metadata(state: State) -> dict[str, Any]:
-    """Return the metadata section. In a run without judges, the answering model is named as the judge.
+    """Return the metadata section. Without a judge, the answering model takes its place.
 
     The execution time includes that of the answer.
     """

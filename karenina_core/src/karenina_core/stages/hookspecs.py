@@ -1,4 +1,4 @@
-"""The core's hooks for stages: one for each of the thirteen slots, and one for other stages."""
+"""The core's hooks for stages: one for each of the thirteen slots, and one for all others."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_validate_template() -> Sequence[type[Stage]]:
-    """Provide stages for slot 1, which loads the template of a question."""
+    """Return stages for slot 1, which loads the template of a question."""
 
 
 @hookspec
 def karenina_generate_answer() -> Sequence[type[Stage]]:
-    """Provide stages for slot 2, which generates the answer of the model under test."""
+    """Return stages for slot 2, which generates the answer of the model under test."""
 
 
 @hookspec
 def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Provide stages for slot 3, which fails the answers of agents that reached their turn limit."""
+    """Return stages for slot 3, which fails agents that reached their turn limit."""
 
 
 @hookspec
 def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
-    """Provide stages for slot 4, which fails conversations that do not end in an answer."""
+    """Return stages for slot 4, which fails conversations that do not end in an answer."""
 
 
 @hookspec
 def karenina_abstention_check() -> Sequence[type[Stage]]:
-    """Provide stages for slot 5, which detects refusals."""
+    """Return stages for slot 5, which detects abstentions."""
 
 
 @hookspec
 def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-    """Provide stages for slot 6, which detects answers that are insufficient for the template."""
+    """Return stages for slot 6, which detects answers that are not enough to fill the template."""
 
 
 @hookspec
 def karenina_parse_template() -> Sequence[type[Stage]]:
-    """Provide stages for slot 7, in which a judge fills the template from the answer."""
+    """Return stages for slot 7, in which a judge fills the template from the answer."""
 
 
 @hookspec
 def karenina_verify_template() -> Sequence[type[Stage]]:
-    """Provide stages for slot 8, which compares the filled template with the ground truth."""
+    """Return stages for slot 8, which compares the filled template with the ground truth."""
 
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Provide stages for slot 9, which may reverse a failure if ground truth and value have the same meaning."""
+    """Return stages for slot 9, which may reverse a failure if value and ground truth have the same meaning."""
 
 
 @hookspec
 def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-    """Provide stages for slot 10, which fails extracted values that nothing in the answer supports."""
+    """Return stages for slot 10, which fails extracted values that nothing in the answer supports."""
 
 
 @hookspec
 def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-    """Provide stages for slot 11, which scores rubric traits."""
+    """Return stages for slot 11, which scores rubric traits."""
 
 
 @hookspec
 def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-    """Provide stages for slot 12, which fails trait scores that nothing in the answer supports."""
+    """Return stages for slot 12, which fails trait scores that nothing in the answer supports."""
 
 
 @hookspec
 def karenina_finalize_result() -> Sequence[type[Stage]]:
-    """Provide stages for slot 13, which creates the `VerificationResult`, even after errors."""
+    """Return stages for slot 13, which creates the `VerificationResult`, even after errors."""
 
 
 @hookspec
 def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Provide stages without a slot, which are placed according to their artifacts and their `after` and `before`."""
+    """Return stages without a slot. Their artifacts, `after` and `before` decide where they run."""

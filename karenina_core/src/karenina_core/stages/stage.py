@@ -1,4 +1,4 @@
-"""The base classes of stages: `Stage`, `CheckStage` and `AutoFailStage`."""
+"""Base classes of stages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Scope = Literal["item", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """A model that a stage will call: its `role`, for messages, and the `ports` it must have."""
+    """A model that a stage will call. `role` is for messages, and `ports` are those that it must have."""
 
     role: str
     model: ModelConfig
@@ -41,9 +41,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage needs but that is not available. Runs are refused unless they make no calls.
+    """A service that a stage needs but that is not available. Only runs without calls are allowed.
 
-    `problem` is the message: which service is not available, why, and how to fix this.
+    `problem` says which service it is, why it is not available, and how to fix it.
     """
 
     problem: str
@@ -63,9 +63,9 @@ class Skip:
 
 
 class Stage:
-    """A step from a question to its result. The plan orders stages by the declarations of their classes.
+    """A step from a question to its result. Declarations in the class decide its place in the plan.
 
-    A single object serves all items of a run concurrently, so it must not store anything about an item; use the
+    One instance handles all items of a run at the same time, so it must not store anything about an item. Use the
     context.
 
     - `for_slot`: the slot for all stages of a base class. A stage has the slot of the hook through which a plugin
@@ -115,78 +115,78 @@ class Stage:
     runs_after_error: ClassVar[bool] = False
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return whether the stage belongs to the plan of `question`. Must have no side effects.
+        """Return whether the stage belongs to the plan of `question`. Must not have side effects.
 
-        Raises `ConfigError` if the stage belongs to the plan but its configuration cannot work. The problems are
-        reported with the plan, before any calls are made. A stage without this method is included, except in a slot
-        that takes one stage, where the configuration must select it.
+        Raise `ConfigError` if it does but its configuration cannot work. This is reported with the plan, before any
+        calls. A stage without this method is included, except in a slot that takes one stage, where the configuration
+        must select it.
         """
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the stage scores this trait. Each trait must have a stage in the rubric slot."""
+        """Return whether the stage scores this trait. Each trait needs a stage in the rubric slot."""
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` must check `question`. Called for every question whose plan contains the stage.
+        """Return whether `before_run` must check `question`. Called for each question with this stage.
 
-        Must be fast: this saves the run from loading the templates of questions that need no check.
+        This must be fast. It saves loading the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the stage will call the judge for `question`; such questions need `parsing_models`.
+        """Return whether the stage will call the judge for `question`. If so, `parsing_models` are required.
 
-        By default, this is true for stages with prompts. `trust` states which of the question's code may be executed.
+        By default, this is true for stages with prompts. `trust` says which of the question's code may be executed.
         """
         return bool(self.prompts)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the folders outside the benchmark on which the result of `question` depends. Must be fast.
+        """Return the folders outside the benchmark that affect the result of `question`. Must be fast.
 
-        If a file in these folders has changed, stored results of the item and stored replies of agents in a workspace
-        are not used. Do not return folders that runs themselves change.
+        If a file in them changes, stored results and stored replies of agents in a workspace are not used. Do not
+        return folders that runs change themselves.
         """
         return ()
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Check the configuration of a run, even if none of its plans contains the stage. Does nothing by default.
+        """Check the configuration of a run, even if the stage is in none of its plans. Does nothing by default.
 
-        Called for every installed stage when a run is prepared, before any calls are made. May log warnings about
-        settings that have no effect. Raise `ValueError` or `ConfigError` to prevent the run if the configuration cannot
-        work. Context variables set here apply to the whole run.
+        Called for every installed stage before a run. You may log warnings about settings without effect. Raise
+        `ValueError` or `ConfigError` if the configuration cannot work. Context variables set here apply to the whole
+        run.
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Check, before a run makes any calls, for problems that would fail the items of `questions`.
+        """Check for problems that would fail items, before a run makes any calls. Does nothing by default.
 
-        `questions` contains those for which `checks_question` is true; `trust` states which of their code may be
-        executed. Return the models that the stage will call, with the ports they must have; the run then checks these
-        models. The judge's `judge_ports` are always checked. Also return services that are not available. Raise
-        `ValueError` for any other problem. May log warnings. By default, checks nothing.
+        `questions` are those for which `checks_question` is true, and `trust` says which of their code may be executed.
+        Return the models that the stage will call, with the ports they must have, and services that are not available.
+        The run checks these models. The judge's `judge_ports` are always checked. Raise `ValueError` for any other
+        problem. You may log warnings.
         """
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Return whether the stage runs for this item.
 
-        Called if all required artifacts exist and nothing has failed (unless `runs_after_error` is set). An exception
-        raised here is recorded as the item's error.
+        Called if all required artifacts exist and, unless `runs_after_error` is set, nothing has failed. An exception
+        becomes the item's error.
         """
         return True
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the stage's work.
+        """Do the work of the stage.
 
-        Use `async def` if the work involves waiting; a plain `def` must take at most a few milliseconds.
+        Use `async def` if the work involves waiting. A plain `def` must not take more than a few milliseconds.
         """
         raise NotImplementedError(f"{type(self).__name__} must define execute()")
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class, the distribution that offers it, and its slot (None if it is placed by its relations alone)."""
+    """A stage class with its distribution and slot. A stage without a slot is placed by its relations alone."""
 
     stage: type[Stage]
     distribution: str
@@ -204,7 +204,7 @@ def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The result of a check. If the check failed to run, `performed` is False and `detected` is None."""
+    """The result of a check. If it could not run, `performed` is False and `detected` is None."""
 
     detected: bool | None
     performed: bool = True
@@ -212,11 +212,11 @@ class Detection:
 
 
 class CheckStage(Stage):
-    """A check of the answer, before it is parsed, that may veto the item.
+    """A check of the answer before it is parsed. It may veto the item.
 
-    `prefix` names the check's four artifacts, which are declared automatically: `<prefix>_check_performed`,
-    `_detected`, `_override_applied` and `_reasoning`. They are stored in the result (in its extensions for third
-    parties). If the check itself fails, the item does not fail: the check is recorded as not performed.
+    `prefix` names the four artifacts of the check, which need not be declared: `<prefix>_check_performed`, `_detected`,
+    `_override_applied` and `_reasoning`. They are part of the result (in its extensions for third parties). If the
+    check itself fails, it is recorded as not performed, and the item continues.
     """
 
     prefix: ClassVar[str]
@@ -235,7 +235,7 @@ class CheckStage(Stage):
         standard = standard_keys()
 
         def key(suffix: str, type: type) -> AnyKey:
-            """Return the standard key with this suffix, or a new key of this type if there is none."""
+            """Return the standard key with this suffix, or create a key of this type."""
             name = f"{cls.prefix}_{suffix}"
             return standard.get(name) or ArtifactKey(name, type)
 
@@ -243,14 +243,14 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer and return what was detected.
+        """Check the answer, and return what was detected.
 
-        If this method raises `PortError` or `StructuredError`, the check is recorded as not performed.
+        If this raises `PortError` or `StructuredError`, the check is recorded as not performed.
         """
         raise NotImplementedError(f"{type(self).__name__} must define detect()")
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether the item fails. By default, it fails if the check detected something."""
+        """Return whether the item fails. By default, it does if something was detected."""
         return detected
 
     def veto_reason(self, detection: Detection) -> str:
@@ -258,7 +258,7 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the check, record its result, and veto the item if the check triggers.
+        """Run the check, record its result, and veto the item if necessary.
 
         If a model call fails, a warning is logged and the check is recorded as not performed.
         """
@@ -278,7 +278,7 @@ class CheckStage(Stage):
 
 
 class AutoFailStage(Stage):
-    """A rule that fails items without calling a model. The item's artifacts are kept."""
+    """A rule that fails items without calling a model. The item keeps its artifacts."""
 
     veto_outcome: ClassVar[Outcome] = Outcome.AUTO_FAILED
 
@@ -288,19 +288,19 @@ class AutoFailStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define reason()")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the rule does not apply to this item, or None if it does apply."""
+        """Return why the rule does not apply to this item, or None if it does."""
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Record more about the failure, after the veto. Does nothing by default."""
+        """Record more about the failure after the veto. Does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return a `Skip` with the reason if `skip_because` returns one, or otherwise True."""
+        """Return True, or a `Skip` with the reason from `skip_because`."""
         why = self.skip_because(context)
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto the item if `reason` returns a reason, and then call `on_fail`."""
+        """Veto the item if `reason` returns one, then call `on_fail`."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

@@ -1,6 +1,6 @@
-"""The state of an answer or an item, the services of its run, and the model calls made by a stage.
+"""The state of an answer or item, the services of its run, and the model calls of a stage.
 
-Stages access all of these through `VerificationContext`.
+Stages use these through `VerificationContext`.
 """
 
 from __future__ import annotations
@@ -46,15 +46,14 @@ if TYPE_CHECKING:
 AtEnd = Callable[[], Awaitable[None] | None]
 
 Ask = Callable[[], str | Awaitable[str]]
-"""A function that queries a service once. It may block, or return an awaitable."""
+"""A function that asks a service once. It may block, or return an awaitable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageAccess:
-    """What a planned stage may access through its context: settings, and artifacts to read, write and revise.
+    """What a stage may use through its context: settings, and artifacts to read, write and revise.
 
-    `other_settings` contains the settings of other owners that the stage reads, with the values to use if the owner is
-    missing.
+    `other_settings` contains the settings of other owners that it reads, with values in case the owner is missing.
     """
 
     name: str
@@ -82,29 +81,28 @@ class StageAccess:
 
 
 class PortProvider(Protocol):
-    """The services that a run provides for its stages. The run limits, retries and records every call."""
+    """What a run provides for its stages. The run limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for a model's reply to a request. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the reply to a request. It may raise `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer must come through the agent port, according to the model's adapter."""
+        """Return whether this answer must come through the agent port, according to the adapter."""
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers were recorded earlier."""
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add to the prompt of `task` for models using `interface`."""
+        """Return the instructions that plugins add to the prompt of `task`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a service's reply to `query`: from the journal if it is stored there, or otherwise requested
-        with `ask`.
+        """Return a service's reply to `query`, from the journal or from `ask`.
 
-        Raises `PortError` if the request fails.
+        Raises `PortError` if this fails.
         """
 
     def enter_workspace(self, workspace: Path) -> None:
@@ -119,10 +117,10 @@ class PortProvider(Protocol):
 
 @dataclass(slots=True)
 class Item:
-    """The question, models and replicate of a state. An answer does not have a judge (`parsing_model`) yet.
+    """The question, models and replicate of a state. An answer has no judge (`parsing_model`) yet.
 
-    `order` is the position in the run: calls of earlier items go first. `sources` are the folders on which the result
-    depends, as returned by the stages.
+    `order` is the position in the run, since calls of earlier items go first. `sources` are the folders that affect the
+    result, from the stages.
     """
 
     question: Question
@@ -138,7 +136,7 @@ class Item:
 
     @property
     def key(self) -> ItemId:
-        """The item's key in its run, equal to `VerificationResult.item`."""
+        """The item's key in its run, the same as `VerificationResult.item`."""
         judge = self.parsing_model.id if self.parsing_model is not None else None
         return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
@@ -156,7 +154,7 @@ class ItemError:
 class State:
     """The state of an answer, or of an item whose `parent` is the state of its answer.
 
-    `started` is the time from which seconds of work are counted; waiting moves it forward.
+    `started` is the time from which work is counted. Waiting moves it forward.
     """
 
     item: Item
@@ -174,7 +172,7 @@ class State:
     deadline: float | None = None
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents are working in the folder, until `leave_workspace` is called."""
+        """Register that agents work in the folder, until `leave_workspace` is called."""
         if folder not in self.workspaces:
             self.workspaces.add(folder)
             self.item.ports.enter_workspace(folder)
@@ -186,7 +184,7 @@ class State:
             await self.item.ports.leave_workspace(folder)
 
     def has(self, name: str) -> bool:
-        """Return whether the artifact exists in this state or in the state of the answer."""
+        """Return whether the artifact exists, here or in the state of the answer."""
         return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
@@ -196,24 +194,24 @@ class State:
         return self.parent.artifacts.get(name) if self.parent is not None else None
 
     def first_error(self) -> ItemError | None:
-        """Return the error that ended the answer or, if there was none, the error that ended the item."""
+        """Return the error that ended the answer or, if there is none, the item."""
         parent = self.parent
         return self.error if parent is None or parent.error is None else parent.error
 
     def all_vetoes(self) -> list[VetoRecord]:
-        """Return the vetoes of the answer and of the item, in the order in which they were raised."""
+        """Return the vetoes of the answer and the item, in order."""
         return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
 
     def all_revisions(self) -> list[RevisionRecord]:
-        """Return the revisions of the answer and of the item, in the order in which they were made."""
+        """Return the revisions of the answer and the item, in order."""
         return [*(self.parent.revisions if self.parent is not None else ()), *self.revisions]
 
 
 class StageCalls:
-    """The calls made by a stage for an item.
+    """The calls that a stage makes for an item.
 
-    `usage` is the sum of their tokens, and `failed` is the number of calls that failed in every attempt. In a run that
-    makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
+    `usage` is the sum of their tokens, and `failed` counts calls that failed in every attempt. In a run without calls,
+    `no_recorded_reply` is the error of the first call without a recorded reply.
     """
 
     __slots__ = ("_info", "_planned", "_state", "failed", "no_recorded_reply", "usage", "with_truth")
@@ -249,13 +247,13 @@ class StageCalls:
 
     @property
     def notes(self) -> CallNotes | None:
-        """The combined notes of all calls, or None if there were no calls."""
+        """The combined notes of all calls, if there were any."""
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, counting the call and its usage. Raises `PortError` if the call fails.
+        """Make a call for the item, and count it. Raises `PortError` if it fails.
 
-        The workspace of an agent, if there is one, is registered first (`enter_workspace`).
+        If an agent has a workspace, it is registered first (`enter_workspace`).
         """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
@@ -274,7 +272,7 @@ class StageCalls:
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
-        """Return the info for a call: the request's own info or the item's, with the stage's notes added."""
+        """Return the info for a call, from the request or the item, with the stage's notes."""
         info = self.info if request.info is NO_INFO else request.info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
@@ -282,22 +280,20 @@ class StageCalls:
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt. Only the first `NoRecordedReply` is stored in
-        `no_recorded_reply`.
-        """
+        """Count a call that failed in every attempt. The first `NoRecordedReply` is kept in `no_recorded_reply`."""
         self.failed += 1
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
     def _count(self, usage: Usage) -> None:
-        """Add a call's usage to that of the stage and, under the stage's `usage_key`, to that of the state."""
+        """Add the usage of a call to the stage and, under its `usage_key`, to the state."""
         self.usage = self.usage + usage
         totals, key = self._state.usage, self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 
 class StagePort:
-    """All three ports of a model, through which a stage calls the model."""
+    """All three ports of a model, for calls by a stage."""
 
     __slots__ = ("_calls", "_model")
 
@@ -309,26 +305,26 @@ class StagePort:
         """Do nothing, because the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
-        """Return an awaitable for the model's reply to `messages`. Awaiting it may raise `PortError`.
+        """Return an awaitable for the reply to `messages`. It may raise `PortError`.
 
-        By default, `info` is that of the item.
+        `info` defaults to that of the item.
         """
         return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, ParserReply]:
-        """Return an awaitable for the model's JSON reply, requested to match `schema`.
+        """Return an awaitable for a JSON reply that should match `schema`. It may raise `PortError`.
 
-        By default, `info` is that of the item. Awaiting the reply may raise `PortError`.
+        `info` defaults to that of the item.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
-        """Return an awaitable for the conversation of an agent. Awaiting it may raise `PortError`.
+        """Return an awaitable for the conversation of an agent. It may raise `PortError`.
 
-        By default, `info` is that of the item.
+        `info` defaults to that of the item.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, options=options))

@@ -1,4 +1,4 @@
-"""Rubric traits as data: qualities of an answer that have no single correct value. Stages score them."""
+"""Rubric traits as data: qualities of an answer that have no single correct value."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
 
 
 class Rubric(BaseModel, defer_build=True):
-    """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
+    """The traits by which answers are scored.
 
-    Immutable. A plain list of traits (or their JSON, each with a `type`) is accepted in place of the separate lists.
-    Raises `ValueError` if two traits have the same name.
+    There is a list for each kind, and `other_traits` for kinds of plugins. A single list of traits is accepted too; in
+    JSON, each has a `type`. Rubrics are immutable. Raises `ValueError` if two traits have the same name.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,9 +73,9 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Return an iterable of traits as one list for each kind, with JSON values converted to traits.
+        """Sort a list of traits into one list for each kind, converting JSON values to traits.
 
-        Returns other data unchanged. Raises `ValueError` for an item that is neither a trait nor a mapping.
+        Other data is not changed. Raises `ValueError` for an item that is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
@@ -94,9 +94,9 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Return the list with JSON values replaced by instances of the trait class registered for their `type`.
+        """Convert JSON values in a list to traits, by their `type`.
 
-        Any iterable becomes a list, except for strings and mappings, which are returned unchanged like all other data.
+        Other iterables become lists too, but strings, mappings and other data are not changed.
         """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
@@ -104,7 +104,7 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
-        """Return the rubric. Raises `ValueError` if two traits have the same name."""
+        """Raise `ValueError` if two traits have the same name."""
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -122,7 +122,7 @@ class Rubric(BaseModel, defer_build=True):
 
     @property
     def traits(self) -> Iterator[RubricTrait]:
-        """All traits: ordered by kind, in the order of the fields, and within each kind in the given order."""
+        """All traits, by kind and in the given order."""
         return chain(*_lists_of(self))
 
     @property
@@ -138,10 +138,9 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """Return a rubric with the traits of the benchmark and the question; within each kind, the benchmark's come
-        first.
+        """Merge the rubrics of the benchmark and the question. In each kind, the benchmark's traits come first.
 
-        None counts as a rubric without traits. Raises `ValueError` if both contain a trait with the same name.
+        Either may be None. Raises `ValueError` if both have a trait with the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
@@ -156,17 +155,14 @@ class Rubric(BaseModel, defer_build=True):
 
 
 class DynamicRubric(Rubric, defer_build=True):
-    """Traits that are scored only for answers in which their concept is present.
+    """Traits that are scored only if their concept is present in the answer.
 
-    Each trait needs a `summary` or a `description`, used to check whether the concept is present.
+    Each trait needs a `summary` or a `description` of its concept.
     """
 
     @model_validator(mode="after")
     def _check_concepts(self) -> Self:
-        """Return the rubric.
-
-        Raises `ValueError` if a trait has neither a summary nor a description, unless the trait cannot be scored.
-        """
+        """Raise `ValueError` if a trait has neither a summary nor a description, unless it cannot be scored."""
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(

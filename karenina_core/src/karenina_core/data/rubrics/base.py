@@ -1,6 +1,6 @@
-"""`RubricTrait`, the base class of all trait kinds, and the registry of kinds.
+"""The base class of traits, and the registry of their kinds.
 
-`ScaledTrait` is the base class of traits that a judge, an agent or a function scores on a scale.
+Use `ScaledTrait` for traits that a judge, an agent or a function scores on a scale.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class RubricTrait(BaseModel):
     """A quality of answers, as immutable data. Stages score it.
 
-    Each subclass is a *kind* of trait: its field `type` has its own literal value, and the class is registered with
-    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique within a rubric.
+    Each subclass is a *kind* of trait. Its field `type` has its own literal value, and the class is registered with
+    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique in its rubric.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -46,10 +46,10 @@ class RubricTrait(BaseModel):
 
 
 class UnknownTrait(RubricTrait, defer_build=True):
-    """A trait that cannot be scored, and keeps all its fields as they were read.
+    """A trait that cannot be scored. It keeps all of its fields.
 
-    Either its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind, in
-    which case `unscorable` is the reason. Results report the missing score as an error.
+    Either the plugin for its kind is not installed, or its fields are invalid and `unscorable` says why. Results report
+    the missing score as an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -63,11 +63,11 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
-    """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
+    """Register a kind of trait, so that files can contain it. This can be used as a class decorator.
 
-    The default value of the class's `type` field is the name of the kind. Registering a class again has no effect.
-    Raises `ValueError` if there is no such default, if another class has the name, or if a third-party kind has a name
-    that does not start with the name of its package.
+    The default of the field `type` is the name of the kind. Registering a class again has no effect. Raises
+    `ValueError` if there is no default or another class has the name. The kinds of third parties must start with the
+    name of their package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -88,14 +88,14 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered trait kinds, keyed by name, in the order of registration (the core's first)."""
+    """Return the registered kinds of traits by name, the core's first."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Return the trait that `trait_to_json` converted to `data`.
+    """Create a trait from the result of `trait_to_json`.
 
-    Returns an `UnknownTrait`, which keeps all fields, if `type` is not registered or `unscorable` is set. Raises
+    If its `type` is not registered or `unscorable` is set, this is an `UnknownTrait` with all fields. Raises
     `ValueError` (such as pydantic's `ValidationError`) if `type` is missing or a field is invalid.
     """
     name = data.get("type")
@@ -106,14 +106,14 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as a JSON-compatible dict with its `type` first and without default values."""
+    """Convert a trait to a JSON-compatible dict without default values. Its `type` comes first."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}
 
 
 class ScaledTrait(RubricTrait):
-    """A trait whose score has one of four kinds.
+    """A trait that is scored on a scale.
 
     - `boolean`: yes or no.
     - `score`: a whole number from `min_score` to `max_score`, both included (1 to 5 by default).
@@ -136,9 +136,9 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
-        """Return the values with `template_schema` filled in if `kind` is a pydantic class or has a `schema`.
+        """Fill in `template_schema` if `kind` is a pydantic class or has a `schema`.
 
-        For the kind template, `higher_is_better` is None by default.
+        For the kind template, `higher_is_better` defaults to None.
         """
         if not isinstance(data, Mapping):
             return data
@@ -154,9 +154,9 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Return the trait with missing score limits filled in: 1 and 5, or the positions of the first and last class.
+        """Fill in missing limits: 1 and 5, or the positions of the first and last class.
 
-        Raises `ValueError` if the classes, the schema, the direction or the limits do not match the kind.
+        Raises `ValueError` if classes, schema, direction or limits do not fit the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
             raise ValueError(
@@ -186,5 +186,5 @@ class ScaledTrait(RubricTrait):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of a literal trait's classes, lowest first, or an empty tuple for other kinds."""
+        """The classes of a literal trait, lowest first. Empty for other kinds."""
         return tuple(self.classes or ())

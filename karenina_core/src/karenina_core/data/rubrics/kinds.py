@@ -1,4 +1,4 @@
-"""The kinds of traits: scored by a judge, an agent or a function, matched by a pattern, or counted as metrics."""
+"""The kinds of traits, scored by a judge, an agent, a function or a pattern, or counted as metrics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
 
 @register_trait_kind
 class AgenticRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that a judge agent scores after examining the workspace, the trace, or both.
+    """A quality that an agent scores, after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
-    because files containing traits are shared.
+    because files with traits are shared.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -52,10 +52,10 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Return the trait.
+        """Raise `ValueError` if the fields do not fit together.
 
-        Raises `ValueError` if its name contains a dot, if it needs a trace that `context_mode` excludes, or if
-        `model_override` contains an API key.
+        The name must not contain a dot, `context_mode` must not exclude a trace that is needed, and `model_override`
+        must not contain an API key.
         """
         if "." in self.name:
             raise ValueError(
@@ -71,13 +71,12 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
 @register_trait_kind
 class CallableRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that a function computes from the answer's text.
+    """A quality that a function computes from the text of the answer.
 
     `f(text)` returns a bool, a number (for the kind score) or the name of a class (for the kind literal). The function
-    is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever pickled or
-    unpickled: `pickled` only preserves a function stored by another program, and a trait that has only this function
-    cannot be scored. A slow function must limit its own time: after `item_timeout`, a run ignores the function but
-    cannot stop it.
+    is an import path or source text, which runs only if the user trusts it. Nothing is ever pickled or unpickled:
+    `pickled` just preserves a function from another program, and a trait with nothing else cannot be scored. A slow
+    function must limit its own time. After `item_timeout`, a run no longer waits for it, but cannot stop it.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -97,10 +96,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
-        """Return the trait.
+        """Raise `ValueError` if the fields do not fit together.
 
-        Raises `ValueError` unless exactly one of `function`, `source` and `pickled` is given and valid, or if
-        `invert_result` is set for any kind other than boolean.
+        Exactly one of `function`, `source` and `pickled` must be given, and `invert_result` is for the kind boolean.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -118,12 +116,12 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @classmethod
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
-        """Return a trait that calls `function` with the answer's text; `fields` are additional fields of the trait.
+        """Create a trait that calls `function` with the text of the answer. `fields` are other fields of the trait.
 
-        The function is the caller's own code: it needs no trust in this process, and may use globals of its module and
-        variables of enclosing functions. Files store its import path, or its source if its module cannot be imported.
-        If there is no source, or the source does not work on its own, the trait cannot be saved, and `unsaved` states
-        why. Raises `ValueError` if the function cannot be called with one argument.
+        The function is your own code. It needs no trust in this process, and may use globals and enclosing variables.
+        Files contain its import path or, if that is not possible, its source. If the source does not work on its own,
+        the trait cannot be saved, and `unsaved` says why. Raises `ValueError` if the function cannot be called with one
+        argument.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters
@@ -148,17 +146,17 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @property
     def unsaved(self) -> str | None:
-        """Why the function from `from_callable` cannot be saved or sent to other processes, or None if it can.
+        """Why the function from `from_callable` cannot be saved or sent to other processes, and what to do.
 
-        The reason also states what to do.
+        None if it can.
         """
         return self._unsaved
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return a function's source, and the reason why it does not work on its own, or None if it does.
+    """Return the source of a function, and why it does not work on its own, if it does not.
 
-    If there is no source, a comment is returned in its place.
+    If there is no source, the result is a comment.
     """
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -174,7 +172,7 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
 
 
 def _globals(code: CodeType) -> set[str]:
-    """Return the global names used by the code, including those used by nested functions."""
+    """Return the global names that the code and its nested functions use."""
     own = {
         instruction.argval
         for instruction in dis.get_instructions(code)
@@ -184,17 +182,16 @@ def _globals(code: CodeType) -> set[str]:
 
 
 def owned_trait_fields() -> frozenset[str]:
-    """Return the names of the trait fields owned by this project's packages, whether or not they are installed."""
+    """Return the trait fields that this project's packages own, installed or not."""
     return frozenset(read_catalog()["trait_fields"])
 
 
 @register_trait_kind
 class LLMRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that a judge model scores from the answer's text.
+    """A quality that a judge scores from the text of the answer.
 
-    `extra` contains the fields owned by plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In
-    files, they are written alongside the trait's own fields; a table named after the package is also read. Fields that
-    are None are dropped.
+    `extra` contains the fields of plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In files,
+    they are next to the trait's own fields, or in a table named after the package. Fields that are None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -204,7 +201,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Return the values with the fields owned by plugins moved to `extra`, dropping those that are None."""
+        """Move the fields of plugins to `extra`, dropping those that are None."""
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
@@ -218,7 +215,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
     @model_serializer(mode="wrap")
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the trait's values with the fields owned by plugins moved out of `extra`."""
+        """Move the fields of plugins out of `extra`."""
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
@@ -228,7 +225,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
 @register_trait_kind
 class MetricRubricTrait(RubricTrait, defer_build=True):
-    """A trait that counts the expected statements in an answer, and computes metrics from 0 to 1 from these counts.
+    """A trait that counts expected statements in an answer, and computes metrics from 0 to 1.
 
     - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
       are no true negatives, so `specificity` and `accuracy` cannot be computed.
@@ -247,10 +244,9 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
-        """Return the trait.
+        """Raise `ValueError` if a metric is repeated or cannot be computed in this mode.
 
-        Raises `ValueError` if a metric is repeated or cannot be computed in the evaluation mode, or if
-        `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
+        `tn_instructions` are required for `full_matrix`, and must not be given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
@@ -271,9 +267,9 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
 @register_trait_kind
 class RegexRubricTrait(RubricTrait, defer_build=True):
-    """A trait that is true if `pattern` is found anywhere in the answer or, with `invert_result`, if it is not found.
+    """A trait that is true if `pattern` is found in the answer. Set `invert_result` to reverse this.
 
-    Patterns use the syntax of the `regex` library. They are checked when a file is loaded and before a run.
+    Patterns have the syntax of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
