@@ -103,7 +103,7 @@ class ClaudeLLM:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
+        """Send messages and return the reply. Raises `PortError` if the call fails."""
         reply = await self._client.ask(messages)
         return text_reply(reply)
 

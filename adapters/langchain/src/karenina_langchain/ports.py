@@ -34,7 +34,7 @@ class LangchainLLM:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
+        """Send messages and return the reply. Raises `PortError` if the call fails."""
         reply = await self._client.ask(self._client.chat, messages, to_langchain(messages))
         return text_reply(reply)
 

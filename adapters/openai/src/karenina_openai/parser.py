@@ -30,7 +30,7 @@ class OpenAILLM:
         self._client = client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
+        """Send messages and return the reply. Raises `PortError` if the call fails."""
         data = await self._client.post(messages, to_wire(messages))
         try:
             reply = from_wire(data)

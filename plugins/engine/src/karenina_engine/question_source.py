@@ -83,7 +83,7 @@ class QuestionSource(Protocol):
         """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Yield all questions that contain any of `words`, and possibly other questions."""
+        """Yield all questions that contain any of `words`. Others may be included."""
 
 
 class QuestionCheck(Protocol):

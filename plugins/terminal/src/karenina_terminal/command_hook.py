@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those in the enclosing `use_plugins` block, or otherwise the
-    installed ones.
+    """Return the plugins that may add commands: those of the `use_plugins` block, or the installed ones.
 
-    Installed stages and adapters are not imported, so that the command line starts quickly.
+    To keep the command line fast, installed stages and adapters are not imported.
     """
     return active_plugins(("other",))
 

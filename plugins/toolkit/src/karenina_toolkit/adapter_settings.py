@@ -18,7 +18,7 @@ E = TypeVar("E", bound=BaseModel)
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
     """Return `model.extra` as an instance of `kind`, the adapter's settings model.
 
-    Raises `AdapterConfigError` if `model.extra` is invalid; the message contains no values, because they may be secret.
+    Raises `AdapterConfigError` if it is invalid, without showing values, which may be secret.
     """
     try:
         return kind.model_validate(model.extra)

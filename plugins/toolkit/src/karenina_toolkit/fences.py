@@ -20,18 +20,17 @@ _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 
 
 def fence_mark(text: str) -> str:
-    """Return the mark that fences `text`: the first 16 hexadecimal digits of its SHA-256 digest.
+    """Return the mark for fencing a text: the first 16 hexadecimal digits of its SHA-256 digest.
 
-    A text cannot contain its own mark (it would have to contain its own digest), and the same text always gets the same
-    mark, so that replies can be cached.
+    A text cannot contain its own mark, and always has the same one, so that replies can be cached.
     """
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def fence(text: str, label: str) -> str:
-    """Return `text` between two tags named `label`, with a mark that the text cannot imitate.
+    """Put `text` between two tags named `label`, with a mark that the text cannot imitate.
 
-    Special tokens in the text are broken, so that it cannot end its chat turn either.
+    Special tokens in the text are broken, so that it cannot end its turn either.
     """
     text = break_special_tokens(text)
     mark = fence_mark(text)
@@ -40,9 +39,9 @@ def fence(text: str, label: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for special tokens, whether whole or broken, and another for broken tokens only.
+    """Return a pattern for special tokens, whole or broken, and one for broken tokens only.
 
-    Both start with the sets of possible first and second characters, so that `re` quickly skips other text.
+    They start with sets of possible characters, so that `re` quickly skips other text.
     """
     data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
     names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
@@ -57,17 +56,17 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _tail(rest: str) -> str:
-    """Return what follows the first bar of a broken token, given the token without its first character."""
+    """Return what follows the first bar of a broken token. `rest` is the token without its first character."""
     return rest[1:].replace("|", _BAR) if rest[0] == "|" else rest
 
 
 def _any_of(names: Iterable[str]) -> str:
-    """Return a regular expression for any of the names, in which `*` matches other characters."""
+    """Return a regular expression for any of the names. `*` matches other characters."""
     return "|".join(re.escape(name).replace(r"\*", _ANY) for name in names)
 
 
 def break_special_tokens(text: str) -> str:
-    """Return `text` with the bars in its special tokens broken: `<¦im_end¦>`, `[¦INST]`.
+    """Break the bars of special tokens in `text`, as in `<¦im_end¦>` and `[¦INST]`.
 
     A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
     """
@@ -75,10 +74,7 @@ def break_special_tokens(text: str) -> str:
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Return a JSON value in which special tokens in strings are as they were before `break_special_tokens`.
-
-    The keys of objects are left unchanged.
-    """
+    """Restore special tokens in the strings of a JSON value, but not in the keys of objects."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):
@@ -87,6 +83,6 @@ def restore_special_tokens(value: Any) -> Any:
 
 
 def _restore(match: re.Match[str]) -> str:
-    """Return the broken token in `match` with one broken bar removed; the token is whole again if it had only one."""
+    """Remove one broken bar from the token in `match`. If it was the only one, the token is whole again."""
     token = match[0][0] + match[0][2:]
     return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

@@ -30,7 +30,7 @@ class RegisteredAdapter:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A hook: its name, its owner, and the documentation of its specification."""
+    """A hook with its owner and the documentation of its specification."""
 
     name: str
     distribution: str
@@ -48,7 +48,7 @@ def specified_hooks(plugins: Plugins) -> list[Hook]:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins selected by the configuration, or the active plugins if it selects none."""
+    """Return the plugins that the configuration selects. By default, these are the active plugins."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()
@@ -63,10 +63,10 @@ def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter with this interface name.
+    """Return the adapter for an interface.
 
-    Raises `PluginError` if the adapter is not installed (naming the distribution to install, or the nearest name), if
-    it failed to load, or if two distributions offer it.
+    Raises `PluginError` if it is not installed, failed to load, or is offered by two distributions. The message names
+    the distribution to install or the nearest name.
     """
     offered = registered_adapters(plugins)
     matching = [offer for offer in offered if offer.spec.interface == interface]
@@ -90,7 +90,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return the instructions that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
+    """Return the instructions that plugins add to the prompt of `task`, sorted."""
     texts = [
         offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
     ]

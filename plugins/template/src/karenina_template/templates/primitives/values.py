@@ -26,7 +26,7 @@ OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zz
 _LARGEST: Final = 400
 _EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
-"""The largest exponent of a number; it is limited so that Decimal supports the product of two numbers."""
+"""The largest exponent of a number. Decimal can still multiply two such numbers."""
 _EMPHASIS: Final = re.compile(r"[*_`]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
